@@ -1,0 +1,133 @@
+//! Admission of jobs that arrive as facts: the catalog as the Resolve step sees it.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::Value;
+use streams::fact::Submitted;
+use streams::id::JobId;
+use streams::snapshot::Snapshot;
+use workers::ports::{Admission, Catalog, Unavailable};
+
+use super::refusal::{Refusal, SOURCE};
+use super::{CatalogService, names, refs, request};
+use crate::records::{Admitted, Job, NewJob};
+
+#[async_trait]
+impl Catalog for CatalogService {
+    async fn admit(
+        &self,
+        job: JobId,
+        workspace: &str,
+        submitted: &Submitted,
+    ) -> Result<Admission, Unavailable> {
+        if let Some(known) = self.records.jobs().by_id(job).await.map_err(unavailable)? {
+            return Ok(admission(known));
+        }
+        let judged = match self.judge(job, workspace, submitted).await {
+            Err(Refusal::Unavailable(reason)) => return Err(Unavailable(reason)),
+            Ok((name, snapshot)) => (name, Ok(snapshot)),
+            // A refused job has a record too, under a name that nobody else can have.
+            Err(refusal) => (names::generated(job), Err(refusal.to_string())),
+        };
+        let (name, snapshot) = judged;
+        match self.record(job, workspace, name, snapshot, submitted).await? {
+            Admitted::NameTaken => {
+                let taken = submitted.name.as_deref().unwrap_or_default();
+                let text = name_taken(taken, workspace);
+                let name = names::generated(job);
+                match self.record(job, workspace, name, Err(text.clone()), submitted).await? {
+                    Admitted::Fresh(job) | Admitted::Known(job) => Ok(admission(job)),
+                    Admitted::Deleted => Ok(Admission::Deleted),
+                    Admitted::NameTaken => Ok(Admission::Refused(text)),
+                }
+            }
+            Admitted::Fresh(job) | Admitted::Known(job) => Ok(admission(job)),
+            Admitted::Deleted => Ok(Admission::Deleted),
+        }
+    }
+}
+
+impl CatalogService {
+    async fn judge(
+        &self,
+        job: JobId,
+        workspace: &str,
+        submitted: &Submitted,
+    ) -> Result<(String, Snapshot), Refusal> {
+        let Some(spec) = &submitted.spec else {
+            let text = "The submit fact carries no spec and the job has no record.";
+            return Err(Refusal::Unprocessable(text.to_owned()));
+        };
+        let spec = request::Spec::read(&Value::Object(spec.clone()))?;
+        self.check_workspace(workspace).await?;
+        let name = match &submitted.name {
+            None => names::generated(job),
+            Some(name) if refs::is_name(name) => {
+                request::fits_a_job(name).map_err(Refusal::Unprocessable)?;
+                name.clone()
+            }
+            Some(name) => {
+                let pattern = refs::NAME_PATTERN;
+                return Err(Refusal::Unprocessable(format!(
+                    "name: '{name}' should match pattern '{pattern}'"
+                )));
+            }
+        };
+        let snapshot = self.resolve(workspace, &name, &spec).await?;
+        Ok((name, snapshot))
+    }
+
+    async fn record(
+        &self,
+        job: JobId,
+        workspace: &str,
+        name: String,
+        snapshot: Result<Snapshot, String>,
+        submitted: &Submitted,
+    ) -> Result<Admitted, Unavailable> {
+        let resolved = snapshot.as_ref().ok();
+        let request = match (resolved, &submitted.spec) {
+            (Some(snapshot), _) => snapshot.spec.request.clone(),
+            (None, Some(spec)) => Value::Object(spec.clone()),
+            (None, None) => Value::Null,
+        };
+        let new = NewJob {
+            id: job,
+            attempt_id: names::part_id("attempt", job),
+            workspace: workspace.to_owned(),
+            name,
+            description: None,
+            project: None,
+            source: SOURCE.to_owned(),
+            agent_ref: resolved.and_then(|snapshot| snapshot.spec.agent_ref.clone()),
+            request,
+            snapshot,
+            ownership: None,
+            custom_fields: None,
+            output_location: None,
+            created_at: Timestamp::now(),
+        };
+        self.records.jobs().admit(new).await.map_err(unavailable)
+    }
+}
+
+/// The text for a job whose name another has.
+pub(crate) fn name_taken(name: &str, workspace: &str) -> String {
+    format!(
+        "Job '{name}' already exists in workspace '{workspace}'. Choose a different job name or \
+         delete the existing job before creating a new one."
+    )
+}
+
+/// What the record of a job says.
+fn admission(job: Job) -> Admission {
+    match (job.refused, job.snapshot) {
+        (Some(text), _) => Admission::Refused(text),
+        (None, Some(snapshot)) => Admission::Admitted(Box::new(snapshot)),
+        (None, None) => Admission::Refused("The job's record holds no snapshot.".to_owned()),
+    }
+}
+
+fn unavailable(error: crate::records::Error) -> Unavailable {
+    Unavailable(error.to_string())
+}

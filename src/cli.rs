@@ -1,0 +1,200 @@
+//! The command line: what is typed and where it goes. Each command has its file; only
+//! [`render`] prints to stdout.
+
+mod agents;
+mod config;
+mod execute;
+mod facts;
+mod files;
+mod filesets;
+mod filter;
+mod jobs;
+mod platform;
+mod register;
+mod render;
+mod results;
+mod secrets;
+mod topology;
+mod tree;
+mod watch;
+mod workspaces;
+
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::client::context::{Choice, Contexts};
+use crate::client::{self, Client};
+use crate::exit::Exit;
+
+pub use render::{Format, Output};
+
+/// Runs an AI agent once, to completion, as a durable job.
+#[derive(Debug, Parser)]
+#[command(name = "errand", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, Args)]
+struct Global {
+    /// Use this context instead of the current one
+    #[arg(long, global = true, value_name = "NAME", env = "ERRAND_CONTEXT", help_heading = "Global")]
+    context: Option<String>,
+    /// Talk to this server
+    #[arg(long, global = true, value_name = "URL", env = "ERRAND_BASE_URL", help_heading = "Global")]
+    base_url: Option<String>,
+    /// Work in this workspace
+    #[arg(long, short, global = true, value_name = "NAME", env = "ERRAND_WORKSPACE", help_heading = "Global")]
+    workspace: Option<String>,
+    /// How data is printed; a table on a terminal and JSON elsewhere when not given
+    #[arg(long, global = true, value_name = "FORMAT", env = "ERRAND_OUTPUT_FORMAT", help_heading = "Global")]
+    output_format: Option<Format>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start every part of the platform in the foreground
+    Up(platform::Up),
+    /// Serve the API against the configured queue, store and database
+    Serve(platform::Serve),
+    /// Run steps of the chain against the configured queue, store and database
+    Worker(platform::WorkerArgs),
+    /// Check everything that the platform needs and say how to mend what is wrong
+    Doctor(platform::Doctor),
+    /// Show streams, consumers and subjects, and how the server's differ
+    Topology(topology::Topology),
+    /// Say what a failure code means and what to do
+    Explain(platform::Explain),
+    /// Contexts of this client, or the platform's configuration
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Workspaces
+    #[command(subcommand)]
+    Workspaces(workspaces::Command),
+    /// Agents, and jobs that run them
+    #[command(subcommand)]
+    Agents(agents::Command),
+    /// Secrets that jobs may use
+    #[command(subcommand)]
+    Secrets(secrets::Command),
+    /// Filesets
+    #[command(subcommand)]
+    Filesets(filesets::Command),
+    /// Files in filesets
+    #[command(subcommand)]
+    Files(files::Command),
+    /// Jobs, their logs and results
+    #[command(subcommand)]
+    Jobs(jobs::Command),
+}
+
+/// The command line itself was wrong in a way that only the command could see.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// What commands that talk to a server work with.
+struct Session {
+    client: Client,
+    out: Output,
+}
+
+impl Cli {
+    /// Reads the command line; ends the program on a wrong one and on `--help`.
+    pub fn from_args() -> Self {
+        let matches = command().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Whether the command is a part of the platform, which logs, or a client, which does not.
+    pub const fn is_platform(&self) -> bool {
+        matches!(self.command, Command::Up(_) | Command::Serve(_) | Command::Worker(_))
+    }
+
+    /// Carries the command out.
+    pub async fn run(self) -> anyhow::Result<Exit> {
+        let Self { global, command } = self;
+        let out = Output::new(global.output_format);
+        match command {
+            Command::Up(args) => args.run(out).await,
+            Command::Serve(args) => args.run(out).await,
+            Command::Worker(args) => args.run(out).await,
+            Command::Doctor(args) => args.run(&out).await,
+            Command::Topology(args) => args.run(&out).await,
+            Command::Explain(args) => args.run(&out),
+            Command::Config(command) => command.run(&global.choice(), &out),
+            command => command.run_in(&global.session(out)?).await,
+        }
+    }
+}
+
+impl Command {
+    async fn run_in(self, session: &Session) -> anyhow::Result<Exit> {
+        match self {
+            Self::Workspaces(command) => command.run(session).await,
+            Self::Agents(command) => command.run(session).await,
+            Self::Secrets(command) => command.run(session).await,
+            Self::Filesets(command) => command.run(session).await,
+            Self::Files(command) => command.run(session).await,
+            Self::Jobs(command) => command.run(session).await,
+            Self::Up(_)
+            | Self::Serve(_)
+            | Self::Worker(_)
+            | Self::Doctor(_)
+            | Self::Topology(_)
+            | Self::Explain(_)
+            | Self::Config(_) => unreachable!("handled before a session is opened"),
+        }
+    }
+}
+
+impl Global {
+    fn choice(&self) -> Choice {
+        Choice {
+            context: self.context.clone(),
+            base_url: self.base_url.clone(),
+            workspace: self.workspace.clone(),
+            // Not a flag: the command lines of others are visible to everybody.
+            token: std::env::var("ERRAND_TOKEN").ok().filter(|token| !token.is_empty()),
+        }
+    }
+
+    fn session(&self, out: Output) -> anyhow::Result<Session> {
+        let context = Contexts::load()?.choose(&self.choice())?;
+        Ok(Session { client: Client::new(context)?, out })
+    }
+}
+
+impl Session {
+    /// The base path of a service in a workspace, the current one unless another is named.
+    fn base(&self, service: &str, workspace: Option<&str>) -> String {
+        let workspace = client::segment(workspace.unwrap_or(self.client.workspace()));
+        format!("/apis/{service}/v2/workspaces/{workspace}")
+    }
+}
+
+/// How the program ends because of an error.
+pub fn exit_of(error: &anyhow::Error) -> Exit {
+    for cause in error.chain() {
+        if let Some(error) = cause.downcast_ref::<client::Error>() {
+            return error.exit();
+        }
+        if cause.is::<Usage>() || cause.is::<client::context::Error>() {
+            return Exit::Usage;
+        }
+    }
+    Exit::Failed
+}
+
+/// The command line's grammar with the table of exit codes below its help.
+fn command() -> clap::Command {
+    let codes: Vec<_> =
+        Exit::ALL.iter().map(|exit| format!("{:>5} {}", exit.code(), exit.meaning())).collect();
+    Cli::command().after_help(format!("Exit codes:\n{}", codes.join("\n")))
+}
+
+#[cfg(test)]
+mod tests;

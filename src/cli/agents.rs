@@ -1,0 +1,56 @@
+//! `errand agents`.
+
+use clap::Subcommand;
+
+use super::Session;
+use super::execute::Execute;
+use super::register::Register;
+use super::render::Column;
+use crate::client::segment;
+use crate::exit::Exit;
+
+const COLUMNS: &[Column] = &[
+    ("NAME", "/name"),
+    ("WORKSPACE", "/workspace"),
+    ("DESCRIPTION", "/description"),
+    ("FORMAT", "/config_format"),
+    ("CREATED", "/created_at"),
+];
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Store an agent and the files beside its agent.yaml
+    Register(Register),
+    /// List the agents
+    List,
+    /// Show one
+    Get {
+        /// Its name
+        name: String,
+    },
+    /// Delete one; its files and past jobs stay
+    Delete {
+        /// Its name
+        name: String,
+    },
+    /// Run an agent once, as a job
+    Execute(Box<Execute>),
+}
+
+impl Command {
+    pub(super) async fn run(self, session: &Session) -> anyhow::Result<Exit> {
+        let Session { client, out } = session;
+        let path = format!("{}/agents", session.base("agents", None));
+        match self {
+            Self::Register(register) => register.run(session).await?,
+            Self::Execute(execute) => return execute.run(session).await,
+            Self::List => out.list(&client.get(&format!("{path}?page_size=100")).await?, COLUMNS),
+            Self::Get { name } => out.one(&client.get(&format!("{path}/{}", segment(&name))).await?),
+            Self::Delete { name } => {
+                client.delete(&format!("{path}/{}", segment(&name))).await?;
+                out.note(&format!("agent '{name}' is deleted"));
+            }
+        }
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,209 @@
+//! `errand jobs watch` and `tail`: follows a job to its end, over restarts of the server.
+//!
+//! Lines carry their number, so none is printed twice and none is missed. The server keeps a
+//! job's lines complete before its terminal status: one drain after that is enough.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::Value;
+use streams::code::Code;
+use streams::outcome::Status;
+
+use super::Session;
+use crate::client::{Error, segment};
+use crate::exit::Exit;
+
+/// Pauses between looks: short while something moves, longer while nothing does.
+const MOVING: Duration = Duration::from_millis(200);
+const STILL: Duration = Duration::from_secs(1);
+
+/// Lines a request.
+const PAGE: u64 = 1000;
+
+/// What is printed on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Show {
+    /// Log lines on stdout, status lines on stderr.
+    Log,
+    /// Status lines on stderr, the job's record at the end on stdout.
+    Status,
+}
+
+/// Follows one job.
+pub(super) struct Watch<'a> {
+    session: &'a Session,
+    name: &'a str,
+    path: String,
+    /// The page of the log to read next; the last one read while it is not full.
+    cursor: Option<String>,
+    /// Number of the last line printed.
+    printed: u64,
+    /// Whether the server has answered once; before that, silence is an error.
+    met: bool,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(session: &'a Session, name: &'a str) -> Self {
+        let path = format!("{}/jobs/{}", session.base("jobs", None), segment(name));
+        Self { session, name, path, cursor: None, printed: 0, met: false }
+    }
+
+    /// Follows the job and gives the exit code of its end. Ctrl-C ends the watching only.
+    pub(super) async fn run(mut self, show: Show) -> anyhow::Result<Exit> {
+        tokio::select! {
+            exit = self.follow(show) => exit,
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted.context("cannot wait for Ctrl-C")?;
+                self.session.out.note(&format!("interrupted; job '{}' goes on", self.name));
+                Ok(Exit::Interrupted)
+            }
+        }
+    }
+
+    /// Prints the last lines and, if asked, those that follow.
+    pub(super) async fn tail(&mut self, lines: u64, follow: bool) -> anyhow::Result<Exit> {
+        let out = &self.session.out;
+        let path = format!("{}/logs", self.path);
+        let page = self.session.client.query(&path, &[("tail", lines.to_string())]).await?;
+        if out.wants_document() && !follow {
+            out.list(&page, &[]);
+            return Ok(Exit::Done);
+        }
+        self.met = true;
+        self.print(&page);
+        if !follow {
+            return Ok(Exit::Done);
+        }
+        tokio::select! {
+            exit = self.follow(Show::Log) => exit.map(|_| Exit::Done),
+            _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+        }
+    }
+
+    async fn follow(&mut self, show: Show) -> anyhow::Result<Exit> {
+        let mut shown = String::new();
+        let mut pause = MOVING;
+        loop {
+            let answer = self.get(&format!("{}/status", self.path)).await?;
+            // The lines before the status that may end it all.
+            let moved = show == Show::Log && self.drain().await?;
+            let line = status_line(&answer);
+            pause = if moved || line != shown { MOVING } else { (pause * 5 / 4).min(STILL) };
+            if line != shown {
+                self.session.out.note(&line);
+                shown = line;
+            }
+            let status: Status = answer["status"].as_str().unwrap_or_default().parse()?;
+            if status.is_terminal() {
+                return self.end(status, &answer, show).await;
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn end(&self, status: Status, answer: &Value, show: Show) -> anyhow::Result<Exit> {
+        let exit = Exit::of_job(status, failure_code(answer));
+        let out = &self.session.out;
+        out.note(&end_line(self.name, status, answer));
+        if show == Show::Status || out.wants_document() {
+            out.one(&self.session.client.get(&self.path).await?);
+        }
+        Ok(exit)
+    }
+
+    /// Prints what is new in the log; says whether there was anything.
+    async fn drain(&mut self) -> anyhow::Result<bool> {
+        let before = self.printed;
+        loop {
+            let mut query = vec![format!("limit={PAGE}")];
+            query.extend(self.cursor.iter().map(|cursor| format!("page_cursor={}", segment(cursor))));
+            let page = match self.get(&format!("{}/logs?{}", self.path, query.join("&"))).await {
+                Ok(page) => page,
+                // The server has forgotten the cursor: the line numbers say where to go on.
+                Err(Error::Refused { status, .. }) if status == 422 && self.cursor.is_some() => {
+                    self.cursor = None;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            self.print(&page);
+            match page["next_page"].as_str() {
+                Some(next) => self.cursor = Some(next.to_owned()),
+                None => return Ok(self.printed > before),
+            }
+        }
+    }
+
+    fn print(&mut self, page: &Value) {
+        for line in page["data"].as_array().into_iter().flatten() {
+            let number = line["n"].as_u64().unwrap_or(self.printed + 1);
+            if number > self.printed {
+                self.printed = number;
+                self.session.out.stream(line["message"].as_str().unwrap_or_default());
+            }
+        }
+    }
+
+    /// Gets a document; once the server was met, it may go away and come back.
+    async fn get(&mut self, path: &str) -> Result<Value, Error> {
+        let mut pause = MOVING;
+        let mut told = false;
+        loop {
+            match self.session.client.get(path).await {
+                Ok(answer) => {
+                    if told {
+                        self.session.out.note("the server is back");
+                    }
+                    self.met = true;
+                    return Ok(answer);
+                }
+                Err(error) if self.met && error.is_transient() => {
+                    if !told {
+                        self.session.out.note(&format!("{error}; trying again"));
+                        told = true;
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(STILL * 2);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// The failure code that the server names.
+fn failure_code(answer: &Value) -> Option<Code> {
+    ["/error_details/code", "/status_details/code"]
+        .into_iter()
+        .find_map(|at| answer.pointer(at)?.as_str()?.parse().ok())
+}
+
+/// `active: Job is running`.
+fn status_line(answer: &Value) -> String {
+    let status = answer["status"].as_str().unwrap_or("unknown");
+    let phase = answer.get("phase").or_else(|| answer.pointer("/status_details/phase"));
+    let phase = phase.and_then(Value::as_str).map(|phase| format!(" ({phase})"));
+    let message = answer.pointer("/status_details/message").and_then(Value::as_str);
+    let message = message.map(|message| format!(": {message}"));
+    format!("{status}{}{}", phase.unwrap_or_default(), message.unwrap_or_default())
+}
+
+/// `job 'x' ended: error, timeout: the agent ran longer …`.
+fn end_line(name: &str, status: Status, answer: &Value) -> String {
+    let mut line = format!("job '{name}' ended: {status}");
+    if let Some(code) = failure_code(answer) {
+        line.push_str(&format!(", {code}"));
+    }
+    let reason = ["/error_details/error", "/error_details/message"]
+        .into_iter()
+        .find_map(|at| answer.pointer(at)?.as_str())
+        .filter(|reason| !reason.is_empty());
+    if let Some(reason) = reason {
+        line.push_str(&format!(": {reason}"));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests;

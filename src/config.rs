@@ -1,0 +1,197 @@
+//! The platform's configuration: `errand.toml`, then `ERRAND__SECTION__KEY`, then flags.
+//!
+//! Every key stands once, in the sections below, with its meaning and its default; the example
+//! file, `errand config show --platform` and the list of known keys are made from them. What a
+//! client needs (contexts) is not here but in `client::context`.
+
+mod layers;
+mod section;
+mod value;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+pub use layers::{Error, Overrides};
+pub use value::Secret;
+
+use section::sections;
+
+sections! {
+    /// Keys that stand above all sections.
+    General "" {
+        /// Address and port of the HTTP API; port 0 picks a free one. Any address but loopback is
+        /// refused until authentication is configured.
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7740)),
+        /// Where the platform keeps its data; `~/.local/share/errand` when absent.
+        data_dir: Option<PathBuf> = None,
+    }
+
+    /// The queue. Without a url, `errand up` runs a nats-server of its own.
+    Nats "nats" {
+        /// `nats://host:port`, several separated by commas.
+        url: Option<String> = None,
+        /// The server's token.
+        token: Option<Secret> = None,
+    }
+
+    /// The object store. Without an endpoint, `errand up` runs one of its own.
+    Store "store" {
+        /// `http(s)://host:port` of an S3 endpoint.
+        endpoint: Option<String> = None,
+        /// The bucket; made when it does not exist.
+        bucket: String = "errand".to_owned(),
+        /// Access key id.
+        access_key: Option<String> = None,
+        /// Secret access key.
+        secret_key: Option<Secret> = None,
+        /// Region, for stores that care.
+        region: String = "us-east-1".to_owned(),
+    }
+
+    /// The records.
+    Database "database" {
+        /// `postgres://user:password@host/database`; SQLite in the data directory when absent.
+        url: Option<Secret> = None,
+    }
+
+    /// The worker of this process.
+    Worker "worker" {
+        /// Agents that run at the same time.
+        slots: u64 = 4,
+        /// What this place is called in claims; the host's name when absent.
+        place: Option<String> = None,
+        /// Seconds between the first signal to an agent and the last.
+        grace_seconds: u64 = 10,
+    }
+
+    /// Who may run a job's agent.
+    Claims "claims" {
+        /// Seconds without a sign of life after which another place takes a job over.
+        lost_after_seconds: u64 = 900,
+    }
+
+    /// How long messages of finished jobs stay in the streams. Records and results stay until
+    /// the job is deleted.
+    Retention "retention" {
+        /// Seconds after a job's end.
+        finished_seconds: u64 = 3600,
+        /// Finished jobs at most; beyond, the oldest go first.
+        finished_jobs: u64 = 50_000,
+    }
+
+    /// Sealing of secrets at rest.
+    Secrets "secrets" {
+        /// File with the key, 32 bytes in hexadecimal; `secret.key` in the data directory when
+        /// absent, made at the first start.
+        key_file: Option<PathBuf> = None,
+    }
+
+    /// What agents run with.
+    AgentsJobs "agents.jobs" {
+        /// Image of jobs that name none, on profiles that run images.
+        default_image: Option<String> = None,
+        /// Directories with Fabric adapter descriptors, besides the usual ones.
+        adapter_dirs: Vec<PathBuf> = Vec::new(),
+        /// The Python that runs adapters written in Python; found on PATH when absent.
+        adapter_python: Option<PathBuf> = None,
+        /// The largest timeout_seconds that a job may ask for.
+        max_timeout_seconds: u64 = 604_800,
+    }
+}
+
+/// The effective configuration.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[expect(missing_docs, reason = "each section says what it is for")]
+pub struct Config {
+    pub general: General,
+    pub nats: Nats,
+    pub store: Store,
+    pub database: Database,
+    pub worker: Worker,
+    pub claims: Claims,
+    pub retention: Retention,
+    pub secrets: Secrets,
+    pub agents_jobs: AgentsJobs,
+}
+
+impl Config {
+    /// Reads the layers and checks the outcome.
+    pub fn load(overrides: &Overrides) -> Result<Self, Error> {
+        let config = layers::load(overrides, &|name| std::env::var(name).ok(), std::env::vars())?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The directory of the platform's data.
+    pub fn data_dir(&self) -> PathBuf {
+        self.general.data_dir.clone().unwrap_or_else(|| home().join(".local/share/errand"))
+    }
+
+    /// The file with the key that seals secrets.
+    pub fn key_file(&self) -> PathBuf {
+        self.secrets.key_file.clone().unwrap_or_else(|| self.data_dir().join("secret.key"))
+    }
+
+    /// The database: the configured one, else SQLite in the data directory.
+    pub fn database_url(&self) -> String {
+        match &self.database.url {
+            Some(url) => url.expose().to_owned(),
+            None => format!("sqlite://{}", self.data_dir().join("errand.db").display()),
+        }
+    }
+
+    /// The commented file with every key at its default.
+    pub fn example() -> String {
+        let mut text = String::from(
+            "# The platform's configuration: every key with its default. A key that is commented\n\
+             # out has no default. Environment variables win over this file and flags over both:\n\
+             # ERRAND__STORE__BUCKET=other errand up --listen 127.0.0.1:0\n",
+        );
+        for section in Self::default().sections() {
+            section.write_example(&mut text);
+        }
+        text
+    }
+
+    /// The effective values as TOML, secrets removed.
+    pub fn show(&self) -> String {
+        let mut text = String::new();
+        for section in self.sections() {
+            section.write_values(&mut text);
+        }
+        text
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let bad = |key, reason: &str| Err(Error::Invalid { key, reason: reason.to_owned() });
+        if !self.general.listen.ip().is_loopback() {
+            return bad(
+                "listen",
+                "only loopback addresses are served without authentication; use 127.0.0.1 and a \
+                 proxy that authenticates",
+            );
+        }
+        if self.worker.slots == 0 || self.worker.slots > 4096 {
+            return bad("worker.slots", "expected 1 to 4096");
+        }
+        if self.claims.lost_after_seconds < 180 {
+            return bad("claims.lost_after_seconds", "expected 180 or more");
+        }
+        if self.agents_jobs.max_timeout_seconds == 0 {
+            return bad("agents.jobs.max_timeout_seconds", "expected 1 or more");
+        }
+        let keys = (&self.store.access_key, &self.store.secret_key);
+        if self.store.endpoint.is_some() && !matches!(keys, (Some(_), Some(_))) {
+            return bad("store.endpoint", "needs store.access_key and store.secret_key beside it");
+        }
+        Ok(())
+    }
+}
+
+/// The user's home directory; the root directory for a user that has none.
+pub fn home() -> PathBuf {
+    std::env::home_dir().unwrap_or_else(|| Path::new("/").to_owned())
+}
+
+#[cfg(test)]
+mod tests;

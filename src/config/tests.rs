@@ -1,0 +1,98 @@
+use std::path::Path;
+
+use super::layers::{self, Overrides};
+use super::{Config, Secret};
+
+/// Loads a file's text and variables; gives the configuration or the error's text.
+fn load(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let file = dir.path().join("errand.toml");
+    std::fs::write(&file, text).expect("the file is written");
+    let overrides = Overrides { file: Some(file), ..Default::default() };
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let config = layers::load(&overrides, &|_| None, variables).and_then(|config| {
+        config.check()?;
+        Ok(config)
+    });
+    config.map_err(|error| {
+        error.to_string().replace(&dir.path().display().to_string(), "DIR")
+    })
+}
+
+#[track_caller]
+fn refused(text: &str, variables: &[(&str, &str)], expected: &str) {
+    let error = load(text, variables).expect_err("it must be refused");
+    assert!(error.contains(expected), "{error}\nlacks\n{expected}");
+}
+
+#[test]
+fn later_layers_win() {
+    let text = "listen = \"127.0.0.1:1\"\n[worker]\nslots = 1\n[nats]\nurl = \"nats://file\"\n";
+    let variables = [("ERRAND__WORKER__SLOTS", "2"), ("ERRAND_BASE_URL", "http://not-ours")];
+    let config = load(text, &variables).expect("it is valid");
+    assert_eq!(config.nats.url.as_deref(), Some("nats://file"));
+    assert_eq!(config.worker.slots, 2);
+    assert_eq!(config.general.listen.port(), 1);
+
+    let overrides = Overrides { slots: Some(3), ..Default::default() };
+    let variables = [("ERRAND__WORKER__SLOTS".to_owned(), "2".to_owned())];
+    let config = layers::load(&overrides, &|_| None, variables.into_iter()).expect("it is valid");
+    assert_eq!(config.worker.slots, 3);
+}
+
+#[test]
+fn nested_sections_are_read_from_both() {
+    let text = "[agents.jobs]\ndefault_image = \"a\"\nadapter_dirs = [\"/x\"]\n";
+    let variables = [("ERRAND__AGENTS__JOBS__DEFAULT_IMAGE", "b")];
+    let config = load(text, &variables).expect("it is valid");
+    assert_eq!(config.agents_jobs.default_image.as_deref(), Some("b"));
+    assert_eq!(config.agents_jobs.adapter_dirs, [Path::new("/x")]);
+}
+
+#[test]
+fn unknown_keys_name_file_and_key() {
+    refused("[nats]\nulr = 1\n", &[], "DIR/errand.toml: unknown key 'nats.ulr', expected one of url, token");
+    refused("[natz]\nurl = \"x\"\n", &[], "DIR/errand.toml: unknown key 'natz'");
+    refused("listn = 1\n", &[], "unknown key 'listn', expected one of listen, data_dir, [nats]");
+    refused("[agents]\njob = 1\n", &[], "unknown key 'agents.job'");
+    refused("", &[("ERRAND__NATS__ULR", "x")], "ERRAND__NATS__ULR: unknown key 'nats.ulr'");
+}
+
+#[test]
+fn wrong_values_name_the_key_and_the_mend() {
+    refused("listen = \"localhost\"\n", &[], "listen: 'localhost' is not ADDRESS:PORT");
+    refused("[worker]\nslots = \"4\"\n", &[], "worker.slots: expected a whole number");
+    refused("[worker]\nslots = 0\n", &[], "worker.slots: expected 1 to 4096");
+    refused("listen = \"0.0.0.0:80\"\n", &[], "only loopback addresses are served");
+    refused("[store]\nendpoint = \"http://x\"\n", &[], "needs store.access_key");
+    refused("[store\n", &[], "is not valid TOML");
+    refused("[nats]\ntoken = 77123\n", &[], "expected a string, got a value of type integer");
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let text = "[nats]\ntoken = \"hunter2\"\n[database]\nurl = \"postgres://u:hunter2@h/d\"\n";
+    let config = load(text, &[]).expect("it is valid");
+    assert_eq!(config.nats.token, Some(Secret::new("hunter2".to_owned())));
+    assert!(!config.show().contains("hunter2"), "{}", config.show());
+    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[test]
+fn shown_values_can_be_read_back() {
+    let text = Config::default().show();
+    assert_eq!(load(&text, &[]).expect("it is valid"), Config::default());
+}
+
+/// Run with `ERRAND_UPDATE=1` to write the file anew.
+#[test]
+fn the_example_file_is_current() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/config.example.toml");
+    let wanted = Config::example();
+    if std::env::var_os("ERRAND_UPDATE").is_some() {
+        std::fs::write(&file, &wanted).expect("the example is written");
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == wanted, "{} is stale: ERRAND_UPDATE=1 cargo nextest run config", file.display());
+    assert_eq!(load(&found, &[]).expect("it is valid"), Config::default());
+}

@@ -1,0 +1,149 @@
+//! `errand doctor`: looks at everything that the platform needs and says how to mend it.
+//!
+//! Nothing here changes anything that is not put back; it may be run beside a running platform.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use streams::jetstream::JetStream;
+use streams::topology::Limits;
+use workers::store::Store;
+
+use crate::config::{Config, Overrides};
+use crate::records::Records;
+use crate::{serve, up};
+
+/// How long one check may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// What one check found.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What was looked at.
+    pub check: &'static str,
+    /// What is there.
+    pub found: String,
+    /// What to do; `None` when all is well.
+    pub mend: Option<String>,
+}
+
+type Checked = Result<String, (String, String)>;
+
+/// Makes every check.
+pub async fn examine(overrides: &Overrides) -> Vec<Finding> {
+    let config = match Config::load(overrides) {
+        Ok(config) => config,
+        Err(error) => {
+            let mend = "mend the file or variable that it names".to_owned();
+            return vec![finding("configuration", Err((error.to_string(), mend)))];
+        }
+    };
+    let running = up::running(&config.data_dir()).ok();
+    let nats = running.as_ref().map(up::Ready::connect).or_else(|| serve::configured_nats(&config));
+    let objects = running.as_ref().map(up::Ready::store).or_else(|| serve::configured_store(&config));
+    let mut findings = vec![
+        finding("configuration", Ok("valid".to_owned())),
+        finding("data directory", data_dir(&config.data_dir())),
+        finding("runner", runner()),
+    ];
+    findings.push(match nats {
+        Some(connect) => finding("nats", in_time(queue(connect)).await),
+        None => finding("nats-server", nats_program()),
+    });
+    if let Some(objects) = objects {
+        findings.push(finding("object store", in_time(store(objects)).await));
+    }
+    if config.database.url.is_some() || config.data_dir().join("errand.db").exists() {
+        findings.push(finding("database", in_time(database(config.database_url())).await));
+    }
+    findings
+}
+
+fn finding(check: &'static str, checked: Checked) -> Finding {
+    match checked {
+        Ok(found) => Finding { check, found, mend: None },
+        Err((found, mend)) => Finding { check, found, mend: Some(mend) },
+    }
+}
+
+async fn in_time(check: impl Future<Output = Checked>) -> Checked {
+    tokio::time::timeout(LIMIT, check).await.unwrap_or_else(|_| {
+        let found = format!("no answer within {} s", LIMIT.as_secs());
+        Err((found, "check that it runs and that no firewall is between".to_owned()))
+    })
+}
+
+fn data_dir(dir: &Path) -> Checked {
+    let mend = "choose a directory that you may write to with --data-dir or data_dir".to_owned();
+    let existing = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    let writable = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK);
+    if let Err(error) = writable {
+        return Err((format!("{} cannot be written: {error}", existing.display()), mend));
+    }
+    match rustix::fs::statvfs(existing) {
+        Ok(stat) => {
+            let free = stat.f_bavail.saturating_mul(stat.f_frsize) / (1024 * 1024);
+            let found = format!("{}, {free} MiB free", dir.display());
+            if free < 512 { Err((found, "free some space".to_owned())) } else { Ok(found) }
+        }
+        Err(error) => Err((format!("{}: {error}", existing.display()), mend)),
+    }
+}
+
+fn runner() -> Checked {
+    let program = serve::runner_program();
+    if program.is_file() {
+        return Ok(program.display().to_string());
+    }
+    let mend = "build it (cargo build -p errand-runner) and put it beside errand".to_owned();
+    Err((format!("{} does not exist", program.display()), mend))
+}
+
+fn nats_program() -> Checked {
+    match up::nats::find() {
+        Ok(found) => Ok(format!("{} {}", found.program.display(), found.version)),
+        Err(error) => Err((error.to_string(), up::nats::INSTALL.to_owned())),
+    }
+}
+
+async fn queue(connect: streams::jetstream::Connect) -> Checked {
+    let mend = format!("start the server at {}, with JetStream, or mend nats.url and nats.token", connect.url);
+    match JetStream::connect(&connect, Limits::default()).await {
+        Err(error) => Err((error.to_string(), mend)),
+        Ok((_, drift)) if drift.is_empty() => Ok(format!("{}, all streams as they should be", connect.url)),
+        Ok((_, drift)) => {
+            let drift: Vec<_> = drift.iter().map(ToString::to_string).collect();
+            Err((drift.join("; "), "change the settings back, see errand topology".to_owned()))
+        }
+    }
+}
+
+/// Writes, reads and removes an object.
+async fn store(config: workers::store::StoreConfig) -> Checked {
+    let mend = format!("check store.endpoint ({}), the bucket and the keys", config.endpoint);
+    let key = format!("probes/{}", uuid::Uuid::new_v4());
+    let store = Store::new(&config);
+    let probe = async {
+        store.ensure_bucket().await?;
+        store.put(&key, Bytes::from_static(b"probe")).await?;
+        let read = store.read(&key).await?;
+        store.delete(&key).await?;
+        Ok::<_, workers::store::Error>(read)
+    };
+    match probe.await {
+        Ok(Some(read)) if read == b"probe".as_slice() => Ok(config.endpoint),
+        Ok(_) => Err(("an object that was written is not there".to_owned(), mend)),
+        Err(error) => Err((error.to_string(), mend)),
+    }
+}
+
+async fn database(url: String) -> Checked {
+    match Records::connect(&url).await {
+        Ok(records) => {
+            records.close().await;
+            Ok("opened".to_owned())
+        }
+        Err(error) => Err((error.to_string(), "check database.url, or the file's owner".to_owned())),
+    }
+}

@@ -1,0 +1,79 @@
+//! Files of filesets: their bytes by content in the object store, their names in the records.
+//!
+//! A file's bytes are stored once, under their digest; a fileset freezes into a listing that is
+//! stored the same way, so that a job can pin it by one key. Nothing here knows HTTP.
+
+mod freeze;
+mod incoming;
+pub(crate) mod path;
+
+use std::fmt::Display;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use streams::snapshot::FileEntry;
+use workers::store::{self, Object, Store, key};
+
+use crate::records::{self, Fileset, Records};
+
+/// The files of all filesets.
+#[derive(Clone)]
+pub struct Files {
+    records: Records,
+    store: Store,
+}
+
+/// Why a file could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The path is a directory, or lies below a file.
+    #[error("path '{0}' is in the way of another file, or another file of it")]
+    InTheWay(String),
+    /// The sender broke off.
+    #[error("upload of '{path}' broke off: {reason}")]
+    BrokenOff {
+        /// The file.
+        path: String,
+        /// What the connection says.
+        reason: String,
+    },
+    /// The records did not answer.
+    #[error(transparent)]
+    Records(#[from] records::Error),
+    /// The object store did not answer.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl Files {
+    /// Files over these records and this store.
+    pub fn new(records: Records, store: Store) -> Self {
+        Self { records, store }
+    }
+
+    /// Writes a file, over an older one of its path. `path` is normalised.
+    pub async fn put<E: Display>(
+        &self,
+        fileset: &Fileset,
+        path: String,
+        mode: u32,
+        bytes: impl Stream<Item = Result<Bytes, E>> + Send + Unpin,
+    ) -> Result<FileEntry, Error> {
+        let (sha256, size) = incoming::receive(&self.store, &path, bytes).await?;
+        let entry = FileEntry { path, mode, size, sha256 };
+        match self.records.filesets().put_file(&fileset.id, entry.clone()).await {
+            Ok(()) => Ok(entry),
+            Err(records::Error::Conflict) => Err(Error::InTheWay(entry.path)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens a file's bytes, or a part of them (both ends included).
+    pub async fn open(
+        &self,
+        file: &FileEntry,
+        range: Option<(u64, u64)>,
+    ) -> Result<Option<Object>, Error> {
+        Ok(self.store.get_range(&key::blob(&file.sha256), range).await?)
+    }
+}

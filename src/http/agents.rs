@@ -1,0 +1,205 @@
+//! Registered agents, and the post-run actions that they may name.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::Api;
+use super::body::Body;
+use super::error::{Answer, ApiError, or_conflict, or_not_found};
+use super::list::{Pairs, Rules, TooSmall, scope};
+use super::{time, workspaces};
+use crate::catalog::request::NAME;
+use crate::catalog::shape::{self, Absent, Shape, Table, Unknown, field, no_rule, table};
+use crate::catalog::{INSTALLED_ACTIONS, agent_config, check_action};
+use crate::records::{Agent, NewAgent};
+
+const NEW: Table = Table {
+    fields: &[
+        field("name", NAME, Absent::Refused),
+        field("description", Shape::Text, Absent::Text("")),
+        field("config", Shape::Dict, Absent::Refused),
+        field("config_format", Shape::Text, Absent::Text(agent_config::WORKFLOW_FORMAT)),
+        field("context_schema", Shape::Dict, Absent::Null),
+        field("default_input", Shape::Text, Absent::Null),
+        field("post_run_actions", Shape::List(&Shape::Text), Absent::Null),
+    ],
+    unknown: Unknown::Dropped,
+    rule: no_rule,
+};
+
+/// The same three, as agent.yaml has them.
+const REGISTRATION: Table = table(&[
+    field("context_schema", Shape::Dict, Absent::Null),
+    field("default_input", Shape::Text, Absent::Null),
+    field("post_run_actions", Shape::List(&Shape::Text), Absent::Null),
+]);
+
+const RULES: Rules = Rules {
+    page_size: 20,
+    max_page_size: 100,
+    too_small: TooSmall::AtLeast,
+    sort: &[],
+    pages_of_nothing: 0,
+};
+
+/// References would let a schema mean something else than what was registered.
+const FORBIDDEN_IN_SCHEMAS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// Registers one.
+pub(super) async fn create(
+    State(api): State<Api>,
+    Path(workspace): Path<String>,
+    body: Body,
+) -> Answer<(StatusCode, Json<Value>)> {
+    let new = read(&workspace, body.read(&NEW)?)?;
+    workspaces::check(&api, &workspace).await?;
+    let name = new.name.clone();
+    let made = or_conflict(api.records.agents().insert(new).await, || {
+        format!("Agent '{name}' already exists in workspace '{workspace}'.")
+    })?;
+    Ok((StatusCode::CREATED, Json(show(&made))))
+}
+
+/// Lists them.
+pub(super) async fn list(
+    State(api): State<Api>,
+    Path(workspace): Path<String>,
+    query: Pairs,
+) -> Answer<Json<Value>> {
+    let asked = query.asked(&RULES)?;
+    if query.iter().any(|(key, _)| key.starts_with("filter")) {
+        return Err(ApiError::bad_request("Agents cannot be filtered yet"));
+    }
+    workspaces::check_listed(&api, &workspace).await?;
+    let listed = api.records.agents().list(scope(&workspace), asked.page, asked.sort).await?;
+    let mut envelope = asked.envelope(listed, |agent| show(&agent));
+    envelope.insert("filter".to_owned(), json!({}));
+    Ok(Json(Value::Object(envelope)))
+}
+
+/// One.
+pub(super) async fn get(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+) -> Answer<Json<Value>> {
+    let found = api.records.agents().get(&workspace, &name).await;
+    Ok(Json(show(&or_not_found(found, || missing(&workspace, &name))?)))
+}
+
+/// Forgets one. Its jobs keep their snapshots, its files their fileset.
+pub(super) async fn delete(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+) -> Answer<StatusCode> {
+    let deleted = api.records.agents().delete(&workspace, &name).await;
+    or_not_found(deleted, || missing(&workspace, &name))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The installed post-run actions.
+pub(super) async fn post_run_actions() -> Json<Value> {
+    Json(json!({"data": INSTALLED_ACTIONS}))
+}
+
+fn missing(workspace: &str, name: &str) -> String {
+    format!("Agent '{name}' not found in workspace '{workspace}'.")
+}
+
+/// Makes a record of a body that is well formed.
+fn read(workspace: &str, mut body: Value) -> Answer<NewAgent> {
+    let mut config = body["config"].take();
+    let format = text(&body, "config_format");
+    match format.as_str() {
+        agent_config::FORMAT => {
+            lift_registration(&mut config, &mut body)?;
+            let normalised = agent_config::normalise(&config)
+                .map_err(|text| ApiError::bad_request(format!("Invalid agent config: {text}")))?;
+            config = Value::Object(normalised);
+        }
+        agent_config::WORKFLOW_FORMAT => {}
+        other => {
+            return Err(ApiError::bad_request(format!("Unsupported config_format '{other}'.")));
+        }
+    }
+    let actions: Vec<String> = body["post_run_actions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|kind| kind.as_str().map(str::to_owned))
+        .collect();
+    for kind in &actions {
+        check_action(kind).map_err(ApiError::bad_request)?;
+    }
+    let schema = Some(body["context_schema"].take()).filter(|schema| !schema.is_null());
+    if let Some(word) = schema.as_ref().and_then(forbidden) {
+        return Err(ApiError::bad_request(format!("context_schema must not use '{word}'.")));
+    }
+    Ok(NewAgent {
+        name: text(&body, "name"),
+        workspace: workspace.to_owned(),
+        project: None,
+        description: text(&body, "description"),
+        config,
+        config_format: format,
+        context_schema: schema,
+        default_input: body["default_input"].as_str().map(str::to_owned),
+        post_run_actions: actions,
+    })
+}
+
+/// Takes what agent.yaml keeps in the configuration to where it belongs. What stands there
+/// already wins.
+fn lift_registration(config: &mut Value, body: &mut Value) -> Answer<()> {
+    let config = config.as_object_mut();
+    let Some(lifted) = config.and_then(|config| config.shift_remove("helix_registration")) else {
+        return Ok(());
+    };
+    let loc = ["body".into(), "config".into(), "helix_registration".into()];
+    let lifted = shape::read(&Shape::Object(&REGISTRATION), &lifted, &loc);
+    let lifted = lifted.map_err(ApiError::invalid)?;
+    for (key, value) in lifted.as_object().into_iter().flatten() {
+        if body[key].is_null() {
+            body[key] = value.clone();
+        }
+    }
+    Ok(())
+}
+
+/// A keyword that a context schema may not use, if it does anywhere.
+fn forbidden(schema: &Value) -> Option<&'static str> {
+    match schema {
+        Value::Object(fields) => fields.iter().find_map(|(key, value)| {
+            FORBIDDEN_IN_SCHEMAS.into_iter().find(|word| word == key).or_else(|| forbidden(value))
+        }),
+        Value::Array(items) => items.iter().find_map(forbidden),
+        _ => None,
+    }
+}
+
+fn text(body: &Value, key: &str) -> String {
+    body[key].as_str().unwrap_or_default().to_owned()
+}
+
+fn show(agent: &Agent) -> Value {
+    json!({
+        "name": agent.name,
+        "workspace": agent.workspace,
+        "project": agent.project,
+        "description": agent.description,
+        "config": agent.config,
+        "config_format": agent.config_format,
+        "context_schema": agent.context_schema,
+        "default_input": agent.default_input,
+        "post_run_actions": agent.post_run_actions,
+        "id": agent.id,
+        "entity_id": agent.id,
+        "parent": null,
+        "created_at": time(agent.created_at),
+        "created_by": "service:platform",
+        "updated_at": time(agent.updated_at),
+        "updated_by": "service:platform",
+        "db_version": 1,
+    })
+}

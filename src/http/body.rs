@@ -1,0 +1,68 @@
+//! JSON bodies: taken whole, and read by a table.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::header;
+use serde_json::{Value, json};
+
+use super::error::{Answer, ApiError};
+use crate::catalog::Violation;
+use crate::catalog::shape::{self, Shape, Table};
+
+/// A JSON body, not yet read.
+pub(super) struct Body(pub(super) Value);
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Answer<Self> {
+        let is_json = is_json(&request);
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|rejection| ApiError::new(rejection.status(), rejection.body_text()))?;
+        if bytes.is_empty() {
+            return Err(invalid(Violation::missing(&["body".into()], &Value::Null)));
+        }
+        if !is_json {
+            let sent = String::from_utf8_lossy(&bytes).into_owned();
+            let msg = "Input should be a valid dictionary or object to extract fields from";
+            let loc = ["body".into()];
+            let entry = Violation::new("model_attributes_type", &loc, msg, &json!(sent));
+            return Err(invalid(entry));
+        }
+        match serde_json::from_slice(&bytes) {
+            Ok(Value::Null) => Err(invalid(Violation::missing(&["body".into()], &Value::Null))),
+            Ok(value) => Ok(Self(value)),
+            Err(error) => Err(invalid(malformed(&bytes, &error))),
+        }
+    }
+}
+
+impl Body {
+    /// Reads the body by a table.
+    pub(super) fn read(&self, table: &'static Table) -> Answer<Value> {
+        shape::read(&Shape::Object(table), &self.0, &["body".into()]).map_err(ApiError::invalid)
+    }
+}
+
+fn invalid(violation: Violation) -> ApiError {
+    ApiError::invalid(vec![violation])
+}
+
+fn is_json(request: &Request) -> bool {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json") || kind.ends_with("+json")
+}
+
+/// Says where the JSON ends to make sense, and what stands there.
+fn malformed(bytes: &[u8], error: &serde_json::Error) -> Violation {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let before: usize = lines.take(error.line().saturating_sub(1)).map(<[u8]>::len).sum();
+    let offset = (before + error.column().saturating_sub(1)).min(bytes.len());
+    let around = &bytes[offset.saturating_sub(40)..(offset + 10).min(bytes.len())];
+    let text = format!("{error}, near '{}'", String::from_utf8_lossy(around));
+    let loc = ["body".into(), shape::Loc::Index(offset)];
+    Violation::new("json_invalid", &loc, "JSON decode error", &json!({}))
+        .with(json!({"error": text}))
+}

@@ -1,0 +1,167 @@
+//! What a failed request is answered with. Records and store say why in the log, not to callers.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::catalog::{Refusal, Violation};
+use crate::files;
+use crate::records;
+
+/// The answer to a request that failed.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    detail: Value,
+}
+
+pub(super) type Answer<T = Response> = Result<T, ApiError>;
+
+impl ApiError {
+    /// An answer with a sentence.
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: Value::String(detail.into()) }
+    }
+
+    /// 400.
+    pub(super) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// 404.
+    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// 409.
+    pub(super) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, detail)
+    }
+
+    /// 422 with a sentence.
+    pub(super) fn unprocessable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    /// 422 with the list of all that is wrong.
+    pub(super) fn invalid(violations: Vec<Violation>) -> Self {
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, detail: json!(violations) }
+    }
+
+    /// The same without what was sent, for bodies that hold secrets.
+    pub(super) fn without_inputs(mut self) -> Self {
+        for entry in self.detail.as_array_mut().into_iter().flatten() {
+            entry["input"] = json!("***");
+        }
+        self
+    }
+
+    /// 404 for a workspace.
+    pub(super) fn no_workspace(workspace: &str) -> Self {
+        Self::not_found(format!("Workspace '{workspace}' not found"))
+    }
+
+    /// 500: our fault. The reason goes to the log.
+    pub(super) fn internal(reason: impl std::fmt::Display) -> Self {
+        tracing::error!(error = %reason, "request failed");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "An unexpected error occurred.")
+    }
+
+    /// 503: something that we need does not answer. The reason goes to the log.
+    pub(super) fn unavailable(reason: impl std::fmt::Display) -> Self {
+        tracing::error!(error = %reason, "request failed for want of a dependency");
+        let detail = "The platform cannot reach a part of itself. Try again later.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(json!({"detail": self.detail}))).into_response();
+        let headers = response.headers_mut();
+        if self.status == StatusCode::CONFLICT {
+            // The reference's client repeats a 409 three times unless it is told not to.
+            headers.insert("x-should-retry", HeaderValue::from_static("false"));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+        }
+        response
+    }
+}
+
+impl From<records::Error> for ApiError {
+    /// For errors that the caller did not expect: a name that is or is not there has an answer
+    /// of its own wherever it can happen.
+    fn from(error: records::Error) -> Self {
+        match error {
+            records::Error::Text(text) => Self::unprocessable(text),
+            records::Error::Unavailable(_) | records::Error::Busy(_) => Self::unavailable(error),
+            records::Error::Conflict
+            | records::Error::NotFound
+            | records::Error::Corrupt { .. } => Self::internal(error),
+        }
+    }
+}
+
+impl From<workers::store::Error> for ApiError {
+    fn from(error: workers::store::Error) -> Self {
+        Self::unavailable(error)
+    }
+}
+
+impl From<streams::broker::Error> for ApiError {
+    fn from(error: streams::broker::Error) -> Self {
+        Self::unavailable(error)
+    }
+}
+
+impl From<files::Error> for ApiError {
+    fn from(error: files::Error) -> Self {
+        match error {
+            files::Error::InTheWay(_) => Self::conflict(error.to_string()),
+            files::Error::BrokenOff { .. } => Self::bad_request(error.to_string()),
+            files::Error::Records(error) => error.into(),
+            files::Error::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let text = refusal.to_string();
+        match refusal {
+            Refusal::Invalid(violations) => Self::invalid(violations),
+            Refusal::Transform(_) | Refusal::Compile(_) | Refusal::Unprocessable(_) => {
+                Self::unprocessable(text)
+            }
+            Refusal::NotFound(_) => Self::not_found(text),
+            Refusal::Conflict(_) => Self::conflict(text),
+            Refusal::Unavailable(_) => Self::unavailable(text),
+        }
+    }
+}
+
+/// Answers a record that is not there with a 404, and passes on the rest.
+pub(super) fn or_not_found<T>(
+    found: records::Result<T>,
+    detail: impl FnOnce() -> String,
+) -> Answer<T> {
+    found.map_err(|error| match error {
+        // A name that the database cannot even keep is not there either.
+        records::Error::NotFound | records::Error::Text(_) => ApiError::not_found(detail()),
+        error => error.into(),
+    })
+}
+
+/// Answers a name that is taken with a 409, and passes on the rest.
+pub(super) fn or_conflict<T>(
+    made: records::Result<T>,
+    detail: impl FnOnce() -> String,
+) -> Answer<T> {
+    made.map_err(|error| match error {
+        records::Error::Conflict => ApiError::conflict(detail()),
+        error => error.into(),
+    })
+}

@@ -1,0 +1,203 @@
+//! Filesets: the records. Their files are in `files`.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde_json::{Value, json};
+
+use super::Api;
+use super::body::Body;
+use super::error::{Answer, ApiError, or_conflict, or_not_found};
+use super::list::{Pairs, Rules, TooSmall, scope, without_nulls};
+use super::{time, workspaces};
+use crate::catalog::request::NAME;
+use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
+use crate::records::{Fileset, FilesetChange, NewFileset};
+
+const PURPOSE: Shape = Shape::Words(&["generic", "dataset", "environment", "model"]);
+
+const NEW: Table = Table {
+    fields: &[
+        field("name", NAME, Absent::Refused),
+        field("description", Shape::Short { most: 255 }, Absent::Text("")),
+        field("project", Shape::Text, Absent::Text("")),
+        field("storage", Shape::Dict, Absent::Null),
+        field("purpose", PURPOSE, Absent::Text("generic")),
+        field("metadata", Shape::Object(&METADATA), Absent::Object),
+        field("custom_fields", Shape::Dict, Absent::Object),
+    ],
+    unknown: Unknown::Dropped,
+    rule: no_rule,
+};
+
+/// Fields that are absent stay as they are; only a null description empties it.
+const CHANGE: Table = Table {
+    fields: &[
+        field("description", Shape::Short { most: 255 }, Absent::Dropped),
+        field("project", Shape::Text, Absent::Dropped),
+        field("purpose", PURPOSE, Absent::Dropped),
+        field("metadata", Shape::Object(&METADATA), Absent::Dropped),
+        field("custom_fields", Shape::Dict, Absent::Dropped),
+    ],
+    unknown: Unknown::Dropped,
+    rule: no_rule,
+};
+
+const METADATA: Table = Table {
+    fields: &[
+        field("dataset", Shape::Dict, Absent::Null),
+        field("model", Shape::Dict, Absent::Null),
+        field("environment", Shape::Dict, Absent::Null),
+    ],
+    unknown: Unknown::Dropped,
+    rule: no_rule,
+};
+
+const RULES: Rules = Rules {
+    page_size: 10,
+    max_page_size: 100,
+    too_small: TooSmall::AtLeast,
+    sort: &["created_at", "updated_at", "name"],
+    pages_of_nothing: 0,
+};
+
+/// Makes one.
+pub(super) async fn create(
+    State(api): State<Api>,
+    Path(workspace): Path<String>,
+    body: Body,
+) -> Answer<Json<Value>> {
+    let mut new = body.read(&NEW)?;
+    match new["storage"]["type"].as_str() {
+        None if new["storage"].is_null() => {}
+        Some("local") => {
+            return Err(ApiError::bad_request(
+                "Creating filesets with local storage is not allowed. Use NGC, HuggingFace, or \
+                 omit storage to use the default backend.",
+            ));
+        }
+        _ => {
+            return Err(ApiError::bad_request(
+                "Only the default storage is supported; omit storage.",
+            ));
+        }
+    }
+    workspaces::check(&api, &workspace).await?;
+    let name = text(&new["name"]);
+    let new = NewFileset {
+        name: name.clone(),
+        workspace: workspace.clone(),
+        description: text(&new["description"]),
+        purpose: text(&new["purpose"]),
+        project: String::new(),
+        metadata: new["metadata"].take(),
+        custom_fields: new["custom_fields"].take(),
+    };
+    let made = api.records.filesets().insert(new).await;
+    let made = or_conflict(made, || format!("Fileset '{workspace}/{name}' already exists"))?;
+    Ok(Json(show(&made)))
+}
+
+/// Lists them.
+pub(super) async fn list(
+    State(api): State<Api>,
+    Path(workspace): Path<String>,
+    query: Pairs,
+) -> Answer<Json<Value>> {
+    let asked = query.asked(&RULES)?;
+    if query.iter().any(|(key, _)| key.starts_with("filter")) {
+        return Err(ApiError::bad_request("Filesets cannot be filtered yet"));
+    }
+    workspaces::check_listed(&api, &workspace).await?;
+    let listed = api.records.filesets().list(scope(&workspace), asked.page, asked.sort).await?;
+    let envelope = asked.envelope(listed, |fileset| {
+        let mut shown = show(&fileset);
+        shown["metadata"] = without_nulls(shown["metadata"].take());
+        shown
+    });
+    Ok(Json(Value::Object(envelope)))
+}
+
+/// One.
+pub(super) async fn get(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+) -> Answer<Json<Value>> {
+    Ok(Json(show(&find(&api, &workspace, &name).await?)))
+}
+
+/// Changes what is said about one.
+pub(super) async fn update(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+    body: Body,
+) -> Answer<Json<Value>> {
+    let mut change = body.read(&CHANGE)?;
+    let emptied = body.0.get("description").is_some_and(Value::is_null);
+    let mut given = |key: &str| change.get_mut(key).map(Value::take);
+    let description = given("description").map(|value| text(&value));
+    let change = FilesetChange {
+        description: description.or(emptied.then(String::new)),
+        purpose: given("purpose").map(|value| text(&value)),
+        project: None,
+        metadata: given("metadata"),
+        custom_fields: given("custom_fields"),
+    };
+    let changed = api.records.filesets().update(&workspace, &name, change).await;
+    Ok(Json(show(&or_not_found(changed, || missing(&workspace, &name))?)))
+}
+
+/// Removes one. Jobs that pinned it keep what they pinned.
+pub(super) async fn delete(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+) -> Answer<Json<Value>> {
+    let deleted = api.records.filesets().delete(&workspace, &name).await;
+    Ok(Json(show(&or_not_found(deleted, || missing(&workspace, &name))?)))
+}
+
+/// Filesets of ours follow nothing that could be refreshed.
+pub(super) async fn refresh(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+) -> Answer<Json<Value>> {
+    find(&api, &workspace, &name).await?;
+    Err(ApiError::conflict(format!(
+        "Fileset '{workspace}/{name}' does not track a revision that can be refreshed"
+    )))
+}
+
+/// Finds one.
+pub(super) async fn find(api: &Api, workspace: &str, name: &str) -> Answer<Fileset> {
+    let found = api.records.filesets().get(workspace, name).await;
+    or_not_found(found, || missing(workspace, name))
+}
+
+fn missing(workspace: &str, name: &str) -> String {
+    format!("Fileset '{name}' not found in workspace '{workspace}'")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn show(fileset: &Fileset) -> Value {
+    json!({
+        "id": fileset.id,
+        "name": fileset.name,
+        "workspace": fileset.workspace,
+        "description": fileset.description,
+        "purpose": fileset.purpose,
+        // Where the bytes really are is nobody's business.
+        "storage": {
+            "type": "local",
+            "path": format!("{}/{}", fileset.workspace, fileset.name),
+            "read_chunk_size": 1_048_576,
+            "write_buffer_size": 16_777_216,
+        },
+        "metadata": fileset.metadata,
+        "custom_fields": fileset.custom_fields,
+        "project": fileset.project,
+        "created_at": time(fileset.created_at),
+        "updated_at": time(fileset.updated_at),
+    })
+}

@@ -1,0 +1,281 @@
+//! Jobs: the routes that the execute collection and the generic one share, each in its shape.
+
+use axum::Json;
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde_json::{Value, json};
+use streams::claim::Decision;
+use streams::outcome::Status;
+use workers::ends::Ends;
+
+use super::Api;
+use super::body::Body;
+use super::error::{Answer, ApiError, or_not_found};
+use super::filter::{self, Collection, Filter};
+use super::list::{Asked, Pairs, Rules, TooSmall, scope};
+use super::{job_view, removal};
+use crate::catalog::SOURCE;
+use crate::records::{self, Job, JobFilter, Listed};
+
+const RULES: Rules = Rules {
+    page_size: 10,
+    max_page_size: 1000,
+    too_small: TooSmall::GreaterThan,
+    sort: &["created_at", "updated_at", "source"],
+    pages_of_nothing: 1,
+};
+
+const TYPED_RULES: Rules = Rules { sort: &["created_at", "updated_at"], ..RULES };
+
+impl<S: Send + Sync> FromRequestParts<S> for Collection {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let typed = parts.uri.path().starts_with("/apis/agents/");
+        Ok(if typed { Self::Typed } else { Self::Generic })
+    }
+}
+
+impl Collection {
+    /// A job in the shape of the collection.
+    fn show(self, job: &Job) -> Value {
+        match self {
+            Self::Typed => job_view::typed(job),
+            Self::Generic => job_view::generic(job),
+        }
+    }
+}
+
+/// Finds a job by name or id.
+pub(super) async fn find(api: &Api, workspace: &str, name: &str) -> Answer<Job> {
+    or_not_found(api.records.jobs().get(workspace, name).await, || {
+        format!("Job '{name}' not found in workspace '{workspace}'.")
+    })
+}
+
+/// Lists jobs.
+pub(super) async fn list(
+    State(api): State<Api>,
+    Path(workspace): Path<String>,
+    collection: Collection,
+    query: Pairs,
+) -> Answer<Json<Value>> {
+    let (rules, show): (_, fn(&Job) -> Value) = match collection {
+        Collection::Typed => (&TYPED_RULES, job_view::typed_in_list),
+        Collection::Generic => (&RULES, job_view::generic_in_list),
+    };
+    let asked = query.asked(rules)?;
+    let mut wanted = filter::read(&query, collection)?;
+    if let Some(workspace) = scope(&workspace)
+        && !api.records.workspaces().exists(workspace).await?
+    {
+        return Err(ApiError::no_workspace(workspace));
+    }
+    if collection == Collection::Typed {
+        wanted.sources = Some(vec![SOURCE.to_owned()]);
+    }
+    let listed = select(&api, scope(&workspace), &wanted, &asked).await?;
+    let mut envelope = asked.envelope(listed, |job| show(&job));
+    if let Some(echo) = wanted.echo {
+        envelope.insert("filter".to_owned(), echo);
+    }
+    Ok(Json(Value::Object(envelope)))
+}
+
+/// The jobs that a filter wants.
+async fn select(
+    api: &Api,
+    workspace: Option<&str>,
+    wanted: &Filter,
+    asked: &Asked,
+) -> Answer<Listed<Job>> {
+    let nothing = Listed { items: Vec::new(), total: 0 };
+    let words = wanted.statuses.iter().flatten();
+    let statuses: Vec<Status> = words.filter_map(|word| word.parse().ok()).collect();
+    if wanted.statuses.is_some() && statuses.is_empty() {
+        return Ok(nothing);
+    }
+    if let Some(names) = &wanted.names {
+        return by_name(api, workspace, names, wanted, asked).await;
+    }
+    let source = match wanted.sources.as_deref() {
+        None => None,
+        Some([]) => return Ok(nothing),
+        Some([source]) => Some(source.clone()),
+        // Every job has one source, and all of ours the same.
+        Some(sources) if sources.iter().any(|source| source == SOURCE) => Some(SOURCE.to_owned()),
+        Some(_) => return Ok(nothing),
+    };
+    let filter = JobFilter {
+        workspace: workspace.map(str::to_owned),
+        source,
+        statuses,
+        agent_refs: wanted.agent_refs.clone(),
+    };
+    Ok(api.records.jobs().list(&filter, asked.page, asked.sort).await?)
+}
+
+/// A name is unique in its workspace: each is looked up by itself.
+async fn by_name(
+    api: &Api,
+    workspace: Option<&str>,
+    names: &[String],
+    wanted: &Filter,
+    asked: &Asked,
+) -> Answer<Listed<Job>> {
+    let Some(workspace) = workspace else {
+        return Err(ApiError::bad_request("Filtering by 'name' needs a workspace, not '-'"));
+    };
+    let among = |list: &Option<Vec<String>>, value: Option<&str>| {
+        list.as_ref().is_none_or(|list| list.iter().any(|item| Some(item.as_str()) == value))
+    };
+    let mut found: Vec<Job> = Vec::new();
+    for name in names {
+        match api.records.jobs().get(workspace, name).await {
+            Ok(job)
+                if job.name == *name
+                    && among(&wanted.statuses, Some(job.status.as_str()))
+                    && among(&wanted.sources, Some(&job.source))
+                    && among(&wanted.agent_refs, job.agent_ref.as_deref())
+                    && found.iter().all(|known| known.id != job.id) =>
+            {
+                found.push(job);
+            }
+            Ok(_) | Err(records::Error::NotFound | records::Error::Text(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(asked.slice(found, |job| (job.created_at, job.id)))
+}
+
+/// One job.
+pub(super) async fn get(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+    collection: Collection,
+) -> Answer<Json<Value>> {
+    Ok(Json(collection.show(&find(&api, &workspace, &name).await?)))
+}
+
+/// Its status with steps and tasks.
+pub(super) async fn status(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+) -> Answer<Json<Value>> {
+    Ok(Json(job_view::status(&find(&api, &workspace, &name).await?)))
+}
+
+/// Asks for its end.
+pub(super) async fn cancel(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+    collection: Collection,
+) -> Answer<Json<Value>> {
+    let job = find(&api, &workspace, &name).await?;
+    if job.status.is_terminal() {
+        return Ok(Json(collection.show(&job)));
+    }
+    // First wins: after `closed` the agent's own end stands, and the job is answered unchanged.
+    let decided = Ends::new(api.broker.clone()).decide(job.id, Decision::Cancel, "api").await?;
+    if decided == Decision::Closed {
+        return Ok(Json(collection.show(&job)));
+    }
+    let job = or_not_found(api.records.jobs().request_cancel(job.id).await, || {
+        format!("Job '{name}' not found in workspace '{workspace}'.")
+    })?;
+    if let Err(error) = workers::control::settle_cancel(&*api.broker, &job.workspace, job.id).await
+    {
+        // The decision stands; the sweeper comes back to it.
+        tracing::warn!(job.id = %job.id, %error, "cancel is decided, its end is left to the sweeper");
+    }
+    Ok(Json(collection.show(&job)))
+}
+
+/// Pause and resume: a job that cannot be held is answered unchanged.
+pub(super) async fn unchanged(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+) -> Answer<Json<Value>> {
+    Ok(Json(job_view::generic(&find(&api, &workspace, &name).await?)))
+}
+
+/// Deletes a finished job with its results.
+pub(super) async fn delete(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+) -> Answer<StatusCode> {
+    let job = find(&api, &workspace, &name).await?;
+    if !job.status.is_terminal() {
+        return Err(ApiError::conflict(format!(
+            "Cannot delete job '{}' while it is '{}'. Cancel the job and wait for it to reach a \
+             terminal state before deleting.",
+            job.name, job.status
+        )));
+    }
+    removal::remove(&api.records, &api.store, &*api.broker, &job.workspace, job.id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Lays details over the job's own.
+pub(super) async fn patch_details(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+    body: Body,
+) -> Answer<Json<Value>> {
+    let missing = || format!("Entity '{name}' not found in workspace '{workspace}'");
+    let job = or_not_found(api.records.jobs().get(&workspace, &name).await, missing)?;
+    let Value::Object(details) = body.0 else {
+        let loc = ["body".into()];
+        let msg = "Input should be a valid dictionary";
+        let entry = crate::catalog::Violation::new("dict_type", &loc, msg, &body.0);
+        return Err(ApiError::invalid(vec![entry]));
+    };
+    or_not_found(api.records.jobs().merge_details(job.id, details).await, missing)?;
+    Ok(Json(Value::Null))
+}
+
+/// The steps of a job: one.
+pub(super) async fn steps(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+    query: Pairs,
+) -> Answer<Json<Value>> {
+    const STEPS: Rules = Rules { page_size: 25, max_page_size: u32::MAX, ..TYPED_RULES };
+    if name == "-" {
+        return Err(ApiError::bad_request("Listing the steps of all jobs is not supported"));
+    }
+    let asked = query.asked(&STEPS)?;
+    let job = match api.records.jobs().get(&workspace, &name).await {
+        Ok(job) if job.name == name => Some(job),
+        Ok(_) | Err(records::Error::NotFound | records::Error::Text(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let listed = asked.slice(job.into_iter().collect(), |job| (job.created_at, job.id));
+    let mut envelope = asked.envelope(listed, |job| job_view::step_in_list(&job));
+    envelope.insert("sort".to_owned(), json!(query.get("sort").unwrap_or("created_at")));
+    envelope.insert("filter".to_owned(), json!({"job": name}));
+    Ok(Json(Value::Object(envelope)))
+}
+
+/// One step of a job.
+pub(super) async fn step(
+    State(api): State<Api>,
+    Path((workspace, name, step)): Path<(String, String, String)>,
+) -> Answer<Json<Value>> {
+    let missing =
+        || format!("Step '{step}' for job '{name}' not found in workspace '{workspace}'.");
+    let job = or_not_found(api.records.jobs().get(&workspace, &name).await, missing)?;
+    if step != job_view::STEP || job.name != name {
+        return Err(ApiError::not_found(missing()));
+    }
+    Ok(Json(job_view::step(&job)))
+}
+
+/// Where jobs can run.
+pub(super) async fn execution_profiles(State(api): State<Api>) -> Json<Value> {
+    let profile = &api.catalog.settings().profile.name;
+    Json(json!([
+        {"provider": "subprocess", "profile": profile, "backend": "subprocess", "config": {}},
+    ]))
+}

@@ -1,0 +1,205 @@
+//! Lists: which page is asked for in which order, and the envelope of the answer.
+
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
+use serde_json::{Map, Value, json};
+
+use super::error::{Answer, ApiError};
+use crate::catalog::Violation;
+use crate::records::{Direction, Listed, Page, Sort, SortKey};
+
+/// What a list allows.
+pub(super) struct Rules {
+    /// Items of a page when nobody says otherwise.
+    pub page_size: u32,
+    /// Items of a page at most.
+    pub max_page_size: u32,
+    /// How a number below 1 is refused.
+    pub too_small: TooSmall,
+    /// The keys that it can be sorted by; empty: any word is taken, and unknown ones ignored.
+    pub sort: &'static [&'static str],
+    /// How many pages a list without items has.
+    pub pages_of_nothing: u64,
+}
+
+/// The two spellings of the same refusal.
+pub(super) enum TooSmall {
+    /// `greater_than` 0.
+    GreaterThan,
+    /// `greater_than_equal` 1.
+    AtLeast,
+}
+
+/// A query string, in its order.
+pub(super) struct Pairs(Vec<(String, String)>);
+
+/// What a list request asks for.
+pub(super) struct Asked {
+    pub page: Page,
+    pub sort: Sort,
+    sort_word: String,
+    pages_of_nothing: u64,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Pairs {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        let pairs = Query::from_request_parts(parts, state).await;
+        let Query(pairs) = pairs.map_err(|error| ApiError::bad_request(error.body_text()))?;
+        Ok(Self(pairs))
+    }
+}
+
+impl Pairs {
+    /// A query of these pairs.
+    #[cfg(test)]
+    pub(super) fn from_pairs(pairs: &[(&str, &str)]) -> Self {
+        Self(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+    }
+
+    /// The pairs.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// The last value of a key.
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// A whole number within bounds; what is wrong is added to `found`.
+    pub(super) fn number(
+        &self,
+        key: &str,
+        most: u32,
+        too_small: &TooSmall,
+        found: &mut Vec<Violation>,
+    ) -> Option<u32> {
+        let text = self.get(key)?;
+        let loc = ["query".into(), key.into()];
+        let input = json!(text);
+        let entry = match text.trim().parse::<i64>() {
+            Err(_) => {
+                let msg = "Input should be a valid integer, unable to parse string as an integer";
+                Violation::new("int_parsing", &loc, msg, &input)
+            }
+            Ok(number) if number < 1 => match too_small {
+                TooSmall::GreaterThan => {
+                    Violation::new("greater_than", &loc, "Input should be greater than 0", &input)
+                        .with(json!({"gt": 0}))
+                }
+                TooSmall::AtLeast => {
+                    let msg = "Input should be greater than or equal to 1";
+                    Violation::new("greater_than_equal", &loc, msg, &input).with(json!({"ge": 1}))
+                }
+            },
+            Ok(number) => match u32::try_from(number) {
+                Ok(number) if number <= most => return Some(number),
+                _ => {
+                    let msg = format!("Input should be less than or equal to {most}");
+                    Violation::new("less_than_equal", &loc, msg, &input).with(json!({"le": most}))
+                }
+            },
+        };
+        found.push(entry);
+        None
+    }
+
+    /// Reads page, page size and order.
+    pub(super) fn asked(&self, rules: &Rules) -> Answer<Asked> {
+        let mut found = Vec::new();
+        let page = self.number("page", u32::MAX, &rules.too_small, &mut found).unwrap_or(1);
+        let size = self.number("page_size", rules.max_page_size, &rules.too_small, &mut found);
+        let sort_word = self.get("sort").unwrap_or("-created_at").to_owned();
+        let sort = sort(&sort_word, rules.sort).unwrap_or_else(|violation| {
+            found.push(violation);
+            Sort::NEWEST_FIRST
+        });
+        if !found.is_empty() {
+            return Err(ApiError::invalid(found));
+        }
+        let page = Page { page, page_size: size.unwrap_or(rules.page_size) };
+        Ok(Asked { page, sort, sort_word, pages_of_nothing: rules.pages_of_nothing })
+    }
+}
+
+impl Asked {
+    /// The asked page of items that are all at hand, sorted by a key of theirs.
+    pub(super) fn slice<T, K: Ord>(&self, mut items: Vec<T>, key: impl Fn(&T) -> K) -> Listed<T> {
+        items.sort_by_key(key);
+        if self.sort.direction == Direction::Descending {
+            items.reverse();
+        }
+        let total = items.len() as u64;
+        let skip = u64::from(self.page.page - 1) * u64::from(self.page.page_size);
+        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+        let page = items.into_iter().skip(skip).take(self.page.page_size as usize);
+        Listed { items: page.collect(), total }
+    }
+
+    /// The envelope of a page.
+    pub(super) fn envelope<T>(
+        &self,
+        listed: Listed<T>,
+        show: impl FnMut(T) -> Value,
+    ) -> Map<String, Value> {
+        let data: Vec<_> = listed.items.into_iter().map(show).collect();
+        let total_pages = match listed.total.div_ceil(u64::from(self.page.page_size)) {
+            0 => self.pages_of_nothing,
+            pages => pages,
+        };
+        let pagination = json!({
+            "page": self.page.page,
+            "page_size": self.page.page_size,
+            "current_page_size": data.len(),
+            "total_pages": total_pages,
+            "total_results": listed.total,
+        });
+        Map::from_iter([
+            ("data".to_owned(), Value::Array(data)),
+            ("pagination".to_owned(), pagination),
+            ("sort".to_owned(), json!(self.sort_word)),
+        ])
+    }
+}
+
+fn sort(word: &str, allowed: &'static [&'static str]) -> Result<Sort, Violation> {
+    let (direction, name) = match word.strip_prefix('-') {
+        Some(name) => (Direction::Descending, name),
+        None => (Direction::Ascending, word),
+    };
+    let key = match name {
+        "created_at" => Some(SortKey::CreatedAt),
+        "updated_at" => Some(SortKey::UpdatedAt),
+        "name" => Some(SortKey::Name),
+        "source" => Some(SortKey::Source),
+        _ => None,
+    };
+    match key {
+        Some(key) if allowed.is_empty() || allowed.contains(&name) => Ok(Sort { key, direction }),
+        _ if allowed.is_empty() => Ok(Sort::NEWEST_FIRST),
+        _ => {
+            let words: Vec<_> =
+                allowed.iter().flat_map(|key| [(*key).to_owned(), format!("-{key}")]).collect();
+            let words: Vec<_> = words.iter().map(String::as_str).collect();
+            let expected = crate::catalog::shape::alternatives(&words);
+            let loc = ["query".into(), "sort".into()];
+            let msg = format!("Input should be {expected}");
+            Err(Violation::new("enum", &loc, msg, &json!(word)).with(json!({"expected": expected})))
+        }
+    }
+}
+
+/// `-` stands for all workspaces.
+pub(super) fn scope(workspace: &str) -> Option<&str> {
+    (workspace != "-").then_some(workspace)
+}
+
+/// Leaves out the keys whose value is null.
+pub(super) fn without_nulls(mut value: Value) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    value
+}

@@ -1,0 +1,70 @@
+//! What the platform says about itself: health, status, version, discovery.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use streams::topology::StreamName;
+
+use super::Api;
+
+/// The process answers.
+pub(super) async fn live() -> Json<Value> {
+    Json(json!({"status": "live"}))
+}
+
+/// A job would be accepted.
+pub(super) async fn ready(State(api): State<Api>) -> (StatusCode, Json<Value>) {
+    if troubles(&api).await.is_empty() {
+        return (StatusCode::OK, Json(json!({"status": "ready"})));
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"detail": {"status": "not_ready"}})))
+}
+
+/// Which parts answer.
+pub(super) async fn status(State(api): State<Api>) -> Json<Value> {
+    let troubles = troubles(&api).await;
+    let status = if troubles.is_empty() { "healthy" } else { "unhealthy" };
+    let ready = ["agents", "auth", "entities", "files", "jobs", "secrets"];
+    let ready: &[&str] = if troubles.is_empty() { &ready } else { &[] };
+    let not_ready: Vec<_> = troubles
+        .into_iter()
+        .map(|name| json!({"name": name, "message": format!("{name} do not answer")}))
+        .collect();
+    Json(json!({
+        "status": status,
+        "services": {"ready": ready, "not_ready": not_ready},
+        "controllers": {"healthy": status == "healthy", "status": {}},
+    }))
+}
+
+/// Names the parts that do not answer.
+async fn troubles(api: &Api) -> Vec<&'static str> {
+    let (records, queue) =
+        tokio::join!(api.records.ping(), api.broker.consumers(StreamName::Intake));
+    let mut troubles = Vec::new();
+    if let Err(error) = records {
+        tracing::warn!(%error, "records are not ready");
+        troubles.push("records");
+    }
+    if let Err(error) = queue {
+        tracing::warn!(%error, "the queue is not ready");
+        troubles.push("queues");
+    }
+    troubles
+}
+
+/// The version.
+pub(super) async fn cluster_info() -> Json<Value> {
+    Json(json!({"platform_version": env!("CARGO_PKG_VERSION"), "revision": "dev"}))
+}
+
+/// How to authenticate: not at all.
+pub(super) async fn discovery() -> Json<Value> {
+    Json(json!({"auth_enabled": false, "oidc": null}))
+}
+
+/// Somebody is at home.
+pub(super) async fn home() -> &'static str {
+    "OK"
+}

@@ -1,0 +1,70 @@
+//! Byte ranges of downloads, and the answer that carries them.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tokio_util::io::ReaderStream;
+use workers::store::Object;
+
+use super::error::{Answer, ApiError};
+
+/// Bytes of a chunk that is passed on.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// What part of an object is asked for: first and last byte, both included. `None` is all.
+/// Of several ranges the first is served.
+pub(super) fn asked(headers: &HeaderMap, size: u64) -> Answer<Option<(u64, u64)>> {
+    let Some(header) = headers.get(header::RANGE) else { return Ok(None) };
+    let text = header.to_str().unwrap_or_default();
+    match parse(text, size) {
+        Some(range) => Ok(Some(range)),
+        None => Err(ApiError::new(
+            StatusCode::RANGE_NOT_SATISFIABLE,
+            format!("Invalid range: {}", String::from_utf8_lossy(header.as_bytes())),
+        )),
+    }
+}
+
+fn parse(text: &str, size: u64) -> Option<(u64, u64)> {
+    let first = text.strip_prefix("bytes=")?.split(',').next()?.trim();
+    let (from, to) = first.split_once('-')?;
+    let last = size.checked_sub(1)?;
+    let number = |digits: &str| {
+        let well = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        // A number beyond u64 lies beyond the end, too.
+        well.then(|| digits.parse().unwrap_or(u64::MAX))
+    };
+    let (from, to) = match (from, to) {
+        ("", tail) => (size - number(tail).filter(|tail| *tail > 0)?.min(size), last),
+        (from, "") => (number(from)?, last),
+        (from, to) => (number(from)?, number(to)?.min(last)),
+    };
+    (from <= to && from <= last).then_some((from, to))
+}
+
+/// The headers that both a whole and a partial answer have.
+pub(super) fn headers(size: u64, range: Option<(u64, u64)>) -> Answer<(StatusCode, HeaderMap)> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    let Some((from, to)) = range else {
+        headers.insert(header::CONTENT_LENGTH, size.into());
+        return Ok((StatusCode::OK, headers));
+    };
+    headers.insert(header::CONTENT_LENGTH, (to - from + 1).into());
+    headers.insert(header::CONTENT_RANGE, value(&format!("bytes {from}-{to}/{size}"))?);
+    Ok((StatusCode::PARTIAL_CONTENT, headers))
+}
+
+/// Streams an object, or the part of it that was opened.
+pub(super) fn stream(status: StatusCode, headers: HeaderMap, object: Object) -> Response {
+    let bytes = ReaderStream::with_capacity(object.body.into_async_read(), CHUNK_BYTES);
+    (status, headers, Body::from_stream(bytes)).into_response()
+}
+
+/// Text as a header's value.
+pub(super) fn value(text: &str) -> Answer<HeaderValue> {
+    HeaderValue::from_str(text).map_err(ApiError::internal)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Results of jobs: what there is, and the bytes.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::Response;
+use serde_json::{Value, json};
+use streams::fact::ResultKind;
+
+use super::Api;
+use super::error::{Answer, ApiError, or_not_found};
+use super::filter::Collection;
+use super::list::{Pairs, Rules, TooSmall};
+use super::{job_view, jobs, range, time};
+use crate::records::{Direction, Job, ResultRow};
+
+const RULES: Rules = Rules {
+    page_size: 10,
+    max_page_size: 1000,
+    too_small: TooSmall::GreaterThan,
+    sort: &["created_at", "updated_at"],
+    pages_of_nothing: 1,
+};
+
+/// Lists a job's results, the newest first.
+pub(super) async fn list(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+    uri: Uri,
+    collection: Collection,
+    headers: HeaderMap,
+    query: Pairs,
+) -> Answer<Json<Value>> {
+    let asked = query.asked(&RULES)?;
+    let job = jobs::find(&api, &workspace, &name).await?;
+    let mut rows = api.records.jobs().results(job.id).await?;
+    if asked.sort.direction == Direction::Descending {
+        rows.reverse();
+    }
+    let show = |row: &ResultRow| {
+        let url = collection.download_url(&headers, &uri, &format!("/{}/download", row.name));
+        result(&job, row, url)
+    };
+    Ok(Json(json!({"data": rows.iter().map(show).collect::<Vec<_>>()})))
+}
+
+/// One result.
+pub(super) async fn get(
+    State(api): State<Api>,
+    Path((workspace, name, wanted)): Path<(String, String, String)>,
+    uri: Uri,
+    collection: Collection,
+    headers: HeaderMap,
+) -> Answer<Json<Value>> {
+    let (job, row) = find(&api, &workspace, &name, &wanted).await?;
+    let url = collection.download_url(&headers, &uri, "/download");
+    Ok(Json(result(&job, &row, url)))
+}
+
+/// Its bytes.
+pub(super) async fn download(
+    State(api): State<Api>,
+    Path((workspace, name, wanted)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Answer {
+    let (_, row) = find(&api, &workspace, &name, &wanted).await?;
+    let object = &row.saved.object;
+    let asked = range::asked(&headers, object.size)?;
+    let (status, mut headers) = range::headers(object.size, asked)?;
+    let (kind, extension) = match row.saved.kind {
+        ResultKind::Directory => ("application/x-tar", ".tar.gz"),
+        ResultKind::File => ("application/octet-stream", ""),
+    };
+    let name = format!("attachment; filename=\"{}{extension}\"", row.name);
+    let saved_at = row.saved.saved_at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    headers.insert(header::CONTENT_TYPE, range::value(kind)?);
+    headers.insert(header::CONTENT_DISPOSITION, range::value(&name)?);
+    headers.insert(header::ETAG, range::value(&format!("\"{}\"", object.sha256))?);
+    headers.insert(header::LAST_MODIFIED, range::value(&saved_at)?);
+    headers.insert("x-errand-sha256", range::value(&object.sha256)?);
+    let opened = api.store.get_range(&object.key, asked).await?;
+    let opened =
+        opened.ok_or_else(|| ApiError::internal(format!("object '{}' is gone", object.key)))?;
+    Ok::<Response, _>(range::stream(status, headers, opened))
+}
+
+async fn find(api: &Api, workspace: &str, name: &str, wanted: &str) -> Answer<(Job, ResultRow)> {
+    let missing =
+        || format!("Result '{wanted}' for job '{name}' not found in workspace '{workspace}'.");
+    let job = or_not_found(api.records.jobs().get(workspace, name).await, missing)?;
+    let row = or_not_found(api.records.jobs().result(job.id, wanted).await, missing)?;
+    Ok((job, row))
+}
+
+fn result(job: &Job, row: &ResultRow, download_url: Option<String>) -> Value {
+    let saved = &row.saved;
+    let url = format!(
+        "{}/{}#results/{}/{}",
+        job.workspace,
+        job_view::fileset(job),
+        job.attempt_id,
+        row.name
+    );
+    json!({
+        "name": row.name,
+        "job": job.id.http(),
+        "workspace": job.workspace,
+        "project": job.project,
+        "created_at": time(row.created_at),
+        "updated_at": time(row.created_at),
+        "artifact_url": url,
+        "artifact_storage_type": "fileset",
+        "download_url": download_url,
+        "kind": saved.kind,
+        "size": saved.object.size,
+        "sha256": saved.object.sha256,
+        "complete": saved.complete,
+        "skipped": saved.skipped,
+        "skipped_more": saved.skipped_more,
+    })
+}
+
+impl Collection {
+    /// Where a result is downloaded from: below this request's own address. Only the execute
+    /// collection says so.
+    fn download_url(self, headers: &HeaderMap, uri: &Uri, rest: &str) -> Option<String> {
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        match (self, host) {
+            (Self::Typed, Some(host)) => Some(format!("http://{host}{}{rest}", uri.path())),
+            _ => None,
+        }
+    }
+}

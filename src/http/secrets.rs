@@ -1,0 +1,169 @@
+//! Secrets: names and descriptions. A value comes in and does not come out again.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::Api;
+use super::body::Body;
+use super::error::{Answer, ApiError, or_conflict, or_not_found};
+use super::list::{Pairs, Rules, TooSmall, scope, without_nulls};
+use super::{time, workspaces};
+use crate::catalog::request::NAME;
+use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
+use crate::records::{self, SecretRow, Sort};
+use crate::secrets::{SecretStoreError, SecretValue};
+
+const NEW: Table = Table {
+    fields: &[
+        field("name", NAME, Absent::Refused),
+        field("value", Shape::Checked(not_empty), Absent::Refused),
+        field("description", Shape::Text, Absent::Null),
+    ],
+    unknown: Unknown::Dropped,
+    rule: no_rule,
+};
+
+const CHANGE: Table = Table {
+    fields: &[
+        field("value", Shape::Checked(not_empty), Absent::Null),
+        field("description", Shape::Text, Absent::Null),
+    ],
+    unknown: Unknown::Dropped,
+    rule: no_rule,
+};
+
+const RULES: Rules = Rules {
+    page_size: 10,
+    max_page_size: 1000,
+    too_small: TooSmall::GreaterThan,
+    sort: &[],
+    pages_of_nothing: 0,
+};
+
+/// Keeps a new one.
+pub(super) async fn create(
+    State(api): State<Api>,
+    Path(workspace): Path<String>,
+    body: Body,
+) -> Answer<(StatusCode, Json<Value>)> {
+    let mut new = body.read(&NEW).map_err(without_values)?;
+    workspaces::check(&api, &workspace).await?;
+    let name = new["name"].as_str().unwrap_or_default().to_owned();
+    let value = custody(new["value"].take()).unwrap_or_else(|| SecretValue::new(String::new()));
+    let description = new["description"].as_str();
+    let made = api.secrets.create(&workspace, &name, description, &value).await;
+    let made =
+        or_conflict(in_records(made)?, || format!("Secret '{workspace}/{name}' already exists"))?;
+    Ok((StatusCode::CREATED, Json(show(&made))))
+}
+
+/// Lists them, the newest first.
+pub(super) async fn list(
+    State(api): State<Api>,
+    Path(workspace): Path<String>,
+    query: Pairs,
+) -> Answer<Json<Value>> {
+    let asked = query.asked(&RULES)?;
+    workspaces::check_listed(&api, &workspace).await?;
+    let page = asked.page;
+    let listed = api.records.secrets().list(scope(&workspace), page, Sort::NEWEST_FIRST).await?;
+    let mut envelope = asked.envelope(listed, |secret| without_nulls(show(&secret)));
+    envelope.shift_remove("sort");
+    Ok(Json(Value::Object(envelope)))
+}
+
+/// One, without its value.
+pub(super) async fn get(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+) -> Answer<Json<Value>> {
+    let found = api.records.secrets().get(&workspace, &name).await;
+    Ok(Json(show(&or_not_found(found, || missing(&workspace, &name))?)))
+}
+
+/// Replaces what is given.
+pub(super) async fn update(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+    body: Body,
+) -> Answer<Json<Value>> {
+    let mut change = body.read(&CHANGE).map_err(without_values)?;
+    let value = custody(change["value"].take());
+    let description = change["description"].as_str();
+    let changed = api.secrets.update(&workspace, &name, description, value.as_ref()).await;
+    let changed = or_not_found(in_records(changed)?, || missing(&workspace, &name))?;
+    Ok(Json(show(&changed)))
+}
+
+/// Removes one.
+pub(super) async fn delete(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+) -> Answer<StatusCode> {
+    let deleted = api.records.secrets().delete(&workspace, &name).await;
+    or_not_found(deleted, || missing(&workspace, &name))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The reference answers the value here. Values are for jobs; there is no administrator yet who
+/// could be allowed more.
+pub(super) async fn access(
+    State(api): State<Api>,
+    Path((workspace, name)): Path<(String, String)>,
+) -> Answer<Json<Value>> {
+    let found = api.records.secrets().get(&workspace, &name).await;
+    or_not_found(found, || missing(&workspace, &name))?;
+    tracing::warn!(
+        secret.workspace = workspace,
+        secret.name = name,
+        "somebody asked for a secret's value and was refused"
+    );
+    Err(ApiError::new(
+        StatusCode::FORBIDDEN,
+        format!("Access to the value of secret '{workspace}/{name}' is turned off"),
+    ))
+}
+
+fn missing(workspace: &str, name: &str) -> String {
+    format!("Secret {workspace}/{name} not found")
+}
+
+fn not_empty(value: &str) -> Result<String, String> {
+    if value.is_empty() {
+        return Err("Secret value cannot be empty".to_owned());
+    }
+    Ok(value.to_owned())
+}
+
+fn custody(value: Value) -> Option<SecretValue> {
+    match value {
+        Value::String(value) => Some(SecretValue::new(value)),
+        _ => None,
+    }
+}
+
+/// A refusal must not quote the value back.
+fn without_values(error: ApiError) -> ApiError {
+    error.without_inputs()
+}
+
+/// Sealing fails for reasons that are ours; records fail for reasons that may be the caller's.
+fn in_records<T>(done: Result<T, SecretStoreError>) -> Answer<records::Result<T>> {
+    match done {
+        Ok(done) => Ok(Ok(done)),
+        Err(SecretStoreError::Records(error)) => Ok(Err(error)),
+        Err(error @ SecretStoreError::Seal { .. }) => Err(ApiError::internal(error)),
+    }
+}
+
+fn show(secret: &SecretRow) -> Value {
+    json!({
+        "name": secret.name,
+        "workspace": secret.workspace,
+        "description": secret.description,
+        "created_at": time(secret.created_at),
+        "updated_at": time(secret.updated_at),
+    })
+}

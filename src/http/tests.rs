@@ -1,0 +1,357 @@
+//! The API over real sockets, with SQLite, an S3 server and the broker's in-memory form.
+
+mod harness;
+
+use serde_json::{Value, json};
+use streams::id::{Attempt, JobId};
+use streams::log::{Lines, LogBatch, LogLine, LogStream};
+use streams::phase::Phase;
+use streams::snapshot::Source;
+use streams::subject;
+use streams::topology::StreamName;
+use workers::ports::{Admission, Catalog};
+
+use harness::Harness;
+
+const AGENTS: &str = "/apis/agents/v2/workspaces/default";
+const JOBS: &str = "/apis/jobs/v2/workspaces/default/jobs";
+const FILESETS: &str = "/apis/files/v2/workspaces/default/filesets";
+const SECRETS: &str = "/apis/secrets/v2/workspaces/default/secrets";
+
+fn agent(name: &str) -> Value {
+    json!({
+        "name": name,
+        "config_format": "nemo-agents-spec-v1",
+        "config": {
+            "config_format": "nemo-agents-spec-v1",
+            "name": name,
+            "default_harness": "echo",
+            "harnesses": {"echo": {"kind": "script"}},
+        },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn routes_that_are_not_there() {
+    let api = Harness::start().await;
+    api.get("/nope").await.answers(404, json!({"detail": "Not Found"}));
+    let wrong = api.send("PATCH", JOBS, None).await;
+    assert!(wrong.headers.get("allow").is_some());
+    wrong.answers(405, json!({"detail": "Method Not Allowed"}));
+    assert_eq!(api.send("HEAD", JOBS, None).await.status, 405);
+    assert_eq!(api.send("HEAD", "/", None).await.status, 200);
+    let redirected = api.get(&format!("{JOBS}/?page=1")).await;
+    assert_eq!(redirected.status, 307);
+    let location = redirected.headers["location"].to_str().expect("it is text");
+    assert_eq!(location, format!("{}{JOBS}?page=1", api.url));
+    api.get("/health/ready").await.answers(200, json!({"status": "ready"}));
+    let discovery = json!({"auth_enabled": false, "oidc": null});
+    api.get("/apis/auth/discovery").await.answers(200, discovery);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_that_cannot_be_read() {
+    let api = Harness::start().await;
+    let path = format!("{AGENTS}/jobs/execute");
+    let empty =
+        json!([{"type": "missing", "loc": ["body"], "msg": "Field required", "input": null}]);
+    api.send("POST", &path, None).await.answers(422, json!({"detail": empty}));
+    let broken =
+        api.raw("POST", &path, "application/json", r#"{"spec": {"timeout_seconds": NaN}}"#);
+    let broken = broken.await;
+    assert_eq!(broken.status, 422);
+    assert_eq!(broken.body["detail"][0]["type"], "json_invalid");
+    assert!(broken.body.to_string().contains("timeout_seconds"), "{}", broken.body);
+    let text = api.raw("POST", &path, "text/plain", "{}").await;
+    assert_eq!(text.body["detail"][0]["type"], "model_attributes_type");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_are_stored_normalised() {
+    let api = Harness::start().await;
+    let mut sent = agent("calc");
+    sent["config"]["helix_registration"] = json!({"default_input": "hello"});
+    let made = api.post(&format!("{AGENTS}/agents"), sent.clone()).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    assert_eq!(made.body["default_input"], "hello");
+    assert_eq!(made.body["config"]["environment"]["workspace"], "./workspace");
+    assert!(made.body["config"].get("helix_registration").is_none());
+    let again = api.post(&format!("{AGENTS}/agents"), sent).await;
+    assert_eq!(again.headers["x-should-retry"], "false");
+    let detail = "Agent 'calc' already exists in workspace 'default'.";
+    again.answers(409, json!({"detail": detail}));
+    let mut wrong = agent("wrong");
+    wrong["config"]["default_harness"] = json!("zz");
+    let wrong = api.post(&format!("{AGENTS}/agents"), wrong).await;
+    assert_eq!(wrong.status, 400);
+    assert!(wrong.body.to_string().contains("must reference one of harnesses: echo"));
+    let list = api.get(&format!("{AGENTS}/agents")).await;
+    let keys: Vec<_> = list.body.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["data", "pagination", "sort", "filter"]);
+    assert_eq!(api.send("DELETE", &format!("{AGENTS}/agents/calc"), None).await.status, 204);
+    let gone = json!({"detail": "Agent 'calc' not found in workspace 'default'."});
+    api.get(&format!("{AGENTS}/agents/calc")).await.answers(404, gone);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_keep_their_bytes_and_modes() {
+    let api = Harness::start().await;
+    api.post(FILESETS, json!({"name": "src"})).await.status_is(200);
+    let files = format!("{FILESETS}/src/-");
+    let small = api.put(&format!("{files}/app%2Frun.sh"), "755", "echo hi\n".into()).await;
+    assert_eq!((small.status, &small.body["path"]), (200, &json!("app/run.sh")));
+    // More than is held in memory, and not a multiple of anything.
+    let large: Vec<u8> = (0..3_000_001_u32).map(|byte| byte.to_le_bytes()[0]).collect();
+    api.put(&format!("{files}/large.bin"), "644", large.clone()).await.status_is(200);
+    let read = api.bytes(&format!("{files}/large.bin"), None).await;
+    assert!(read.bytes == large, "{} bytes came back", read.bytes.len());
+    let part = api.bytes(&format!("{files}/large.bin"), Some("bytes=1000000-1000003")).await;
+    assert_eq!((part.status, part.bytes.as_slice()), (206, &large[1_000_000..1_000_004]));
+    assert_eq!(part.headers["content-range"], "bytes 1000000-1000003/3000001");
+    let head = api.send("HEAD", &format!("{files}/app/run.sh"), None).await;
+    assert_eq!((head.status, &head.headers["content-length"]), (200, &"8".parse().expect("ok")));
+
+    let paths = |listed: Value| -> Vec<String> {
+        let data = listed["data"].as_array().expect("a list").iter();
+        data.map(|file| file["path"].as_str().expect("text").to_owned()).collect()
+    };
+    let list = format!("{FILESETS}/src/files");
+    let check = async |query: &str, expected: &[&str]| {
+        let listed = api.get(&format!("{list}{query}")).await;
+        assert_eq!(paths(listed.body), expected, "{query}");
+    };
+    check("", &["app/run.sh", "large.bin"]).await;
+    check("?path=app", &["app/run.sh"]).await;
+    check("?path=app/", &["app/run.sh"]).await;
+    check("?path=ap", &[]).await;
+    check("?path=large.bin", &["large.bin"]).await;
+    check("?path=large.bin/", &[]).await;
+    let outside = api.get(&format!("{list}?path=../x")).await;
+    assert_eq!(outside.status, 400);
+    assert!(outside.body.to_string().contains("Path '../x' resolves outside"));
+    assert_eq!(api.put(&format!("{files}/large.bin/x"), "644", vec![1]).await.status, 409);
+    assert_eq!(api.send("DELETE", &format!("{files}/large.bin"), None).await.status, 200);
+    let gone = json!({"detail": "File 'large.bin' not found in fileset 'default/src'"});
+    api.get(&format!("{files}/large.bin")).await.answers(404, gone);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_recorded_pinned_and_submitted() {
+    let api = Harness::start().await;
+    api.post(&format!("{AGENTS}/agents"), agent("calc")).await.status_is(201);
+    api.post(FILESETS, json!({"name": "src"})).await.status_is(200);
+    api.put(&format!("{FILESETS}/src/-/project/a.txt"), "644", b"a".to_vec()).await.status_is(200);
+    api.post(FILESETS, json!({"name": "calc-ethos"})).await.status_is(200);
+    api.put(&format!("{FILESETS}/calc-ethos/-/agent.sh"), "755", b"x".to_vec())
+        .await
+        .status_is(200);
+    let execute = format!("{AGENTS}/jobs/execute");
+    let spec = json!({
+        "agent": "calc",
+        "input": "hi",
+        "workdir": {
+            "base_workdir": "src#project",
+            "artifact_mounts": [{"ref": "src#project/a.txt", "mount_path": "b.txt"}],
+        },
+    });
+    let made = api.post(&execute, json!({"spec": spec, "name": "run-1"})).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    assert_eq!(made.body["status"], "created");
+    assert_eq!(made.body["spec"]["agent_ref"], "default/calc");
+    assert_eq!(
+        made.body["spec"]["workdir"],
+        json!({
+            "base_workdir": "default/src#project/",
+            "artifact_mounts": [{"ref": "default/src#project/a.txt", "mount_path": "b.txt"}],
+        })
+    );
+    assert_eq!(made.body["spec"]["agent"]["config"]["telemetry"], json!({"agent_name": "calc"}));
+
+    let id: JobId = made.body["id"].as_str().expect("text").parse().expect("an id");
+    let job = api.records.jobs().by_id(id).await.expect("records answer").expect("it is there");
+    let snapshot = job.snapshot.expect("it has a snapshot");
+    let Some(Source::Files { listing, path }) = &snapshot.base else { panic!("{snapshot:?}") };
+    assert_eq!(path, "project");
+    let listing = api.store.read(&listing.key).await.expect("the store answers");
+    assert!(listing.expect("it is stored").starts_with(br#"{"path":"project/a.txt""#));
+    assert!(matches!(snapshot.ethos, Some(Source::Files { ref path, .. }) if path.is_empty()));
+    let submitted = subject::fact(Phase::Submitted, "default", id);
+    assert!(api.broker.last(StreamName::Intake, &submitted).await.expect("it answers").is_some());
+
+    let generic = api.get(&format!("{JOBS}/{}", id.http())).await;
+    assert_eq!(generic.body["fileset"], "job-fileset-run-1");
+    assert_eq!(generic.body["platform_spec"]["steps"][0]["name"], "execute-agent");
+    let list = api.get(&format!("{JOBS}?filter[spec.agent_ref]=default/calc")).await;
+    assert_eq!(list.body["pagination"]["total_results"], 1);
+    let echo = json!({"data.spec.agent_ref": {"$eq": "default/calc"}});
+    assert_eq!(list.body["filter"], echo);
+    let by_name = api.get(&format!("{execute}?filter[name]=run-1")).await;
+    assert_eq!(by_name.body["pagination"]["total_results"], 1);
+
+    let taken = api.post(&execute, json!({"spec": spec, "name": "run-1"})).await;
+    taken.answers(409, json!({"detail": crate::catalog::name_taken("run-1", "default")}));
+    let status = api.get(&format!("{JOBS}/run-1/status")).await;
+    assert_eq!(status.body["steps"][0]["tasks"][0]["name"], format!("task-{}", id.uuid().simple()));
+    let early = api.send("DELETE", &format!("{JOBS}/run-1"), None).await;
+    let detail = "Cannot delete job 'run-1' while it is 'created'. Cancel the job and wait for it \
+                  to reach a terminal state before deleting.";
+    early.answers(409, json!({"detail": detail}));
+    let cancelled = api.post(&format!("{execute}/run-1/cancel"), json!({})).await;
+    assert_eq!((cancelled.status, &cancelled.body["status"]), (200, &json!("cancelling")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_request_makes_no_job_whichever_way_it_comes() {
+    let api = Harness::start().await;
+    api.post(&format!("{AGENTS}/agents"), agent("calc")).await.status_is(201);
+    api.post(FILESETS, json!({"name": "src"})).await.status_is(200);
+    api.put(&format!("{FILESETS}/src/-/a.txt"), "644", b"a".to_vec()).await.status_is(200);
+    let transform = "Failed to transform nemo-agents-plugin-execute job input to output: ";
+    let workdir = |base: &str| json!({"workdir": {"base_workdir": base}});
+    let environment = |spec: Value| json!({"environment": {"environment_spec": spec}});
+    let directory = "workdir.base_workdir must point to a non-empty directory or fileset root.";
+    let cases = [
+        (json!({"agent": "other/x"}), 422, format!("{transform}Agent 'other/x' not found.")),
+        (workdir("nope"), 422, format!("{transform}HTTP 404: Fileset 'nope' not found in workspace 'default'")),
+        (workdir("src#zzz/"), 422, format!("{transform}{directory}")),
+        (workdir("src#a.txt"), 422, format!("{transform}{directory}")),
+        (json!({"environment": "a/b/c"}), 422, format!("{transform}AgentEnvironment 'b/c' not found in workspace 'a'.")),
+        (environment(json!({"provider": "docker"})), 422, format!("{transform}agents.execute jobs only support local Fabric environments.")),
+        (environment(json!({"secrets": {"TOK": "nope"}})), 409, "Unable to create job because one or more referenced secrets were not found or are not accessible. Verify each platform_spec secret reference uses the expected workspace/name and that you have access.".to_owned()),
+        (json!({"context": {"nemo_helix": 1}}), 422, "context must not set the reserved key 'nemo_helix'.".to_owned()),
+    ];
+    for (change, status, text) in cases {
+        let mut spec = json!({"agent": "calc", "input": "x"});
+        for (key, value) in change.as_object().expect("an object") {
+            spec[key] = value.clone();
+        }
+        let answer = api.post(&format!("{AGENTS}/jobs/execute"), json!({"spec": spec})).await;
+        answer.answers(status, json!({"detail": text}));
+        let fact = serde_json::from_value(json!({"spec": spec})).expect("a submit fact");
+        let job = JobId::new();
+        for _ in 0..2 {
+            match api.catalog.admit(job, "default", &fact).await {
+                Ok(Admission::Refused(refused)) => assert_eq!(refused, text),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    let no_input = api.post(&format!("{AGENTS}/jobs/execute"), json!({"spec": {"agent": "calc"}}));
+    let detail = json!([{"type": "missing", "loc": ["body", "spec", "input"],
+                         "msg": "Field required", "input": {"agent": "calc"}}]);
+    no_input.await.answers(422, json!({"detail": detail}));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fact_is_admitted_once() {
+    let api = Harness::start().await;
+    api.post(&format!("{AGENTS}/agents"), agent("calc")).await.status_is(201);
+    let submitted = json!({"spec": {"agent": "calc", "input": "x"}, "name": "from-fact"});
+    let submitted = serde_json::from_value(submitted).expect("a submit fact");
+    let job = JobId::new();
+    for _ in 0..2 {
+        match api.catalog.admit(job, "default", &submitted).await {
+            Ok(Admission::Admitted(snapshot)) => assert_eq!(snapshot.name, "from-fact"),
+            other => panic!("{other:?}"),
+        }
+    }
+    let taken = api.catalog.admit(JobId::new(), "default", &submitted).await;
+    let text = crate::catalog::name_taken("from-fact", "default");
+    assert!(matches!(&taken, Ok(Admission::Refused(refused)) if *refused == text), "{taken:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_do_not_come_out() {
+    let api = Harness::start().await;
+    let secret = json!({"name": "tavily", "value": "hunter2hunter2", "description": null});
+    let made = api.post(SECRETS, secret.clone()).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    assert!(!made.body.to_string().contains("hunter2"));
+    let taken = json!({"detail": "Secret 'default/tavily' already exists"});
+    api.post(SECRETS, secret).await.answers(409, taken);
+    let refused = api.post(SECRETS, json!({"name": "B", "value": "hunter2hunter2"})).await;
+    assert_eq!(refused.status, 422);
+    assert!(!refused.body.to_string().contains("hunter2"), "{}", refused.body);
+    let list = api.get(SECRETS).await;
+    assert!(list.body.get("sort").is_none() && list.body.get("filter").is_none());
+    assert_eq!(api.get(&format!("{SECRETS}/tavily/access")).await.status, 403);
+    assert_eq!(api.send("DELETE", &format!("{SECRETS}/tavily"), None).await.status, 204);
+    let gone = json!({"detail": "Secret default/tavily not found"});
+    api.get(&format!("{SECRETS}/tavily")).await.answers(404, gone);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn logs_are_paged_by_lines_that_are_seen() {
+    let api = Harness::start().await;
+    api.post(&format!("{AGENTS}/agents"), agent("calc")).await.status_is(201);
+    let spec = json!({"spec": {"agent": "calc", "input": "x"}, "name": "run-1"});
+    let made = api.post(&format!("{AGENTS}/jobs/execute"), spec).await;
+    let job: JobId = made.body["id"].as_str().expect("text").parse().expect("an id");
+    let logs = format!("{JOBS}/run-1/logs");
+    let nothing = json!({"data": [], "total": 0, "next_page": null, "prev_page": null});
+    api.get(&logs).await.answers(200, nothing);
+
+    // Ten lines to be seen in four batches, with a blank one in each.
+    let mut prev = 0;
+    for (first, texts) in [
+        (1, ["a", "b", " ", "c"]),
+        (5, ["d", "", "e", "f"]),
+        (9, ["", "g", "h", "i"]),
+        (13, ["j", "", "", ""]),
+    ] {
+        prev = api.publish(&batch(job, first, prev, &texts)).await;
+    }
+    let read = async |query: &str| {
+        let page = api.get(&format!("{logs}{query}")).await;
+        assert_eq!(page.status, 200, "{}", page.body);
+        let lines = page.body["data"].as_array().expect("a list").iter();
+        let text: String = lines.map(|line| line["message"].as_str().expect("text")).collect();
+        let cursor = |key: &str| page.body[key].as_str().map(str::to_owned);
+        (text, page.body["total"].clone(), cursor("next_page"), cursor("prev_page"))
+    };
+    let (text, total, next, prev) = read("?limit=4").await;
+    assert_eq!((text.as_str(), total, prev), ("abcd", json!(10), None));
+    let next = next.expect("more follow");
+    let (text, _, last, back) = read(&format!("?limit=4&page_cursor={next}")).await;
+    assert_eq!(text, "efgh");
+    let (text, _, end, _) = read(&format!("?limit=4&page_cursor={}", last.expect("more"))).await;
+    assert_eq!((text.as_str(), end), ("ij", None));
+    let (text, _, forward, first) =
+        read(&format!("?limit=4&page_cursor={}", back.expect("a page before"))).await;
+    assert_eq!((text.as_str(), forward, first), ("abcd", Some(next), None));
+
+    let (text, _, next, prev) = read("?tail=3").await;
+    assert_eq!((text.as_str(), next), ("hij", None));
+    let prev = prev.expect("older lines");
+    let (text, _, _, older) = read(&format!("?page_cursor={prev}")).await;
+    assert_eq!((text.as_str(), older), ("abcdefg", None));
+    let (text, _, _, older) = read(&format!("?limit=2&page_cursor={prev}")).await;
+    assert_eq!((text.as_str(), older.is_some()), ("fg", true));
+
+    let detail = "tail cannot be combined with limit; tail controls the returned log window size.";
+    api.get(&format!("{logs}?tail=1&limit=1")).await.answers(400, json!({"detail": detail}));
+    let bad = json!({"detail": "Invalid page cursor"});
+    api.get(&format!("{logs}?page_cursor=zzz")).await.answers(422, bad);
+    assert_eq!(api.get(&format!("{logs}?limit=0")).await.status, 422);
+}
+
+fn batch(job: JobId, first: u64, prev: u64, texts: &[&str]) -> LogBatch {
+    let line = |(text, n): (&&str, u64)| LogLine {
+        n,
+        at: jiff::Timestamp::UNIX_EPOCH,
+        stream: LogStream::Stdout,
+        text: (*text).to_owned(),
+    };
+    LogBatch {
+        v: 1,
+        job,
+        workspace: "default".to_owned(),
+        attempt: Attempt::FIRST,
+        first,
+        count: texts.len() as u64,
+        prev,
+        offset: 0,
+        total_bytes: 0,
+        lines: Lines::Inline(texts.iter().zip(first..).map(line).collect()),
+    }
+}

@@ -1,0 +1,177 @@
+//! The API with everything behind it, and a client.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use reqwest::header::HeaderMap;
+use s3s::auth::SimpleAuth;
+use s3s::service::S3ServiceBuilder;
+use serde_json::Value;
+use streams::broker::{Broker, Expect, Publication, Published};
+use streams::log::LogBatch;
+use streams::memory::Memory;
+use streams::subject;
+use streams::topology::Limits;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use workers::store::{Store, StoreConfig};
+
+use crate::catalog::{CatalogService, Settings};
+use crate::http::{App, router};
+use crate::records::Records;
+use crate::secrets::{Sealer, SecretStore};
+
+/// A running API. Its servers end with it.
+pub(super) struct Harness {
+    pub url: String,
+    pub records: Records,
+    pub store: Store,
+    pub broker: Arc<dyn Broker>,
+    pub catalog: CatalogService,
+    client: reqwest::Client,
+    _servers: JoinSet<()>,
+    _directory: tempfile::TempDir,
+}
+
+/// An answer.
+pub(super) struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub bytes: Vec<u8>,
+    /// The bytes as JSON; null when they are none.
+    pub body: Value,
+}
+
+impl Harness {
+    pub(super) async fn start() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let database = format!("sqlite://{}", directory.path().join("errand.db").display());
+        let records = Records::connect(&database).await.expect("records open");
+        let mut servers = JoinSet::new();
+        let store = Store::new(&start_store(directory.path(), &mut servers).await);
+        store.ensure_bucket().await.expect("a bucket");
+        let broker: Arc<dyn Broker> = Arc::new(Memory::new(Limits::default()));
+        let sealer = Sealer::from_key_file(&directory.path().join("key")).expect("a key");
+        let catalog = CatalogService::new(records.clone(), store.clone(), Settings::default());
+        let app = App {
+            records: records.clone(),
+            store: store.clone(),
+            catalog: catalog.clone(),
+            secrets: SecretStore::new(records.clone(), sealer),
+            broker: broker.clone(),
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        servers.spawn(async move {
+            axum::serve(listener, router(app)).await.expect("the server runs");
+        });
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+        let client = client.build().expect("a client");
+        let (_servers, _directory) = (servers, directory);
+        Self { url, records, store, broker, catalog, client, _servers, _directory }
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, None).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send("POST", path, Some(body)).await
+    }
+
+    pub(super) async fn send(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+        let request = self.request(method, path);
+        match body {
+            Some(body) => answer(request.json(&body)).await,
+            None => answer(request).await,
+        }
+    }
+
+    pub(super) async fn raw(&self, method: &str, path: &str, kind: &str, body: &str) -> Answer {
+        let request = self.request(method, path).header("content-type", kind);
+        answer(request.body(body.to_owned())).await
+    }
+
+    pub(super) async fn put(&self, path: &str, mode: &str, bytes: Vec<u8>) -> Answer {
+        answer(self.request("PUT", path).header("x-errand-mode", mode).body(bytes)).await
+    }
+
+    pub(super) async fn bytes(&self, path: &str, range: Option<&str>) -> Answer {
+        let request = self.request("GET", path);
+        answer(match range {
+            Some(range) => request.header("range", range),
+            None => request,
+        })
+        .await
+    }
+
+    /// Publishes log lines; answers the sequence of the batch.
+    pub(super) async fn publish(&self, batch: &LogBatch) -> u64 {
+        let publication = Publication {
+            subject: subject::logs(&batch.workspace, batch.job),
+            payload: serde_json::to_vec(batch).expect("it is JSON").into(),
+            message_id: None,
+            expect: Expect::Any,
+            traceparent: None,
+        };
+        match self.broker.publish(publication).await {
+            Ok(Published::Stored(sequence)) => sequence,
+            other => panic!("the batch was not stored: {other:?}"),
+        }
+    }
+
+    fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let method = method.parse().expect("a method");
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+}
+
+impl Answer {
+    #[track_caller]
+    pub(super) fn answers(self, status: u16, body: Value) {
+        assert_eq!((self.status, self.body), (status, body));
+    }
+
+    #[track_caller]
+    pub(super) fn status_is(self, status: u16) {
+        assert_eq!(self.status, status, "{}", self.body);
+    }
+}
+
+async fn answer(request: reqwest::RequestBuilder) -> Answer {
+    let response = request.send().await.expect("an answer");
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let bytes = response.bytes().await.expect("its bytes").to_vec();
+    let body = serde_json::from_slice(&bytes).unwrap_or_default();
+    Answer { status, headers, bytes, body }
+}
+
+/// An S3 server over a directory.
+async fn start_store(directory: &std::path::Path, servers: &mut JoinSet<()>) -> StoreConfig {
+    let objects = directory.join("objects");
+    std::fs::create_dir(&objects).expect("a directory");
+    let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(objects).expect("a store"));
+    service.set_auth(SimpleAuth::from_single("key", "secret"));
+    let service = service.build();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
+    servers.spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let service = service.clone();
+            tokio::spawn(async move {
+                let builder = Builder::new(TokioExecutor::new());
+                // A connection that breaks off is its client's affair.
+                let _ = builder.serve_connection(TokioIo::new(socket), service).await;
+            });
+        }
+    });
+    StoreConfig {
+        endpoint,
+        bucket: "test".to_owned(),
+        access_key: "key".to_owned(),
+        secret_key: "secret".to_owned(),
+        region: "us-east-1".to_owned(),
+    }
+}

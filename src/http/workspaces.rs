@@ -1,0 +1,142 @@
+//! Workspaces.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::Api;
+use super::body::Body;
+use super::error::{Answer, ApiError, or_conflict, or_not_found};
+use super::list::{Pairs, Rules, TooSmall};
+use super::time;
+use crate::catalog::request::NAME;
+use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
+use crate::records::Workspace;
+
+/// Made at the first start, and there for good.
+const SEEDED: [&str; 2] = ["default", "system"];
+
+const NEW: Table = Table {
+    fields: &[
+        field("name", NAME, Absent::Refused),
+        field("description", Shape::Text, Absent::Null),
+    ],
+    unknown: Unknown::Dropped,
+    rule: no_rule,
+};
+
+const CHANGE: Table = Table {
+    fields: &[field("description", Shape::Text, Absent::Null)],
+    unknown: Unknown::Dropped,
+    rule: no_rule,
+};
+
+const RULES: Rules = Rules {
+    page_size: 100,
+    max_page_size: 1000,
+    too_small: TooSmall::AtLeast,
+    sort: &["created_at", "updated_at", "name"],
+    pages_of_nothing: 0,
+};
+
+/// Refuses to write into a workspace that does not exist.
+pub(super) async fn check(api: &Api, workspace: &str) -> Answer<()> {
+    if api.records.workspaces().exists(workspace).await? {
+        return Ok(());
+    }
+    Err(ApiError::unprocessable(format!(
+        "Workspace '{workspace}' does not exist. Please create the workspace first."
+    )))
+}
+
+/// Refuses to list a workspace that does not exist; `-` is all of them.
+pub(super) async fn check_listed(api: &Api, workspace: &str) -> Answer<()> {
+    if workspace == "-" || api.records.workspaces().exists(workspace).await? {
+        return Ok(());
+    }
+    Err(ApiError::no_workspace(workspace))
+}
+
+/// Makes one.
+pub(super) async fn create(
+    State(api): State<Api>,
+    body: Body,
+) -> Answer<(StatusCode, Json<Value>)> {
+    let new = body.read(&NEW)?;
+    let name = new["name"].as_str().unwrap_or_default();
+    if name.starts_with("sample-") {
+        return Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "Workspace names beginning with 'sample-' are reserved for the sample flow",
+        ));
+    }
+    let made = api.records.workspaces().insert(name, new["description"].as_str()).await;
+    let made = or_conflict(made, || format!("Workspace '{name}' already exists"))?;
+    Ok((StatusCode::CREATED, Json(show(&made))))
+}
+
+/// Lists them.
+pub(super) async fn list(State(api): State<Api>, query: Pairs) -> Answer<Json<Value>> {
+    let asked = query.asked(&RULES)?;
+    if query.iter().any(|(key, _)| key.starts_with("filter")) {
+        return Err(ApiError::bad_request("Workspaces cannot be filtered"));
+    }
+    let listed = api.records.workspaces().list(asked.page, asked.sort).await?;
+    let mut envelope = asked.envelope(listed, |workspace| show(&workspace));
+    envelope.insert("filter".to_owned(), Value::Null);
+    Ok(Json(Value::Object(envelope)))
+}
+
+/// One.
+pub(super) async fn get(State(api): State<Api>, Path(name): Path<String>) -> Answer<Json<Value>> {
+    let found = or_not_found(api.records.workspaces().get(&name).await, || missing(&name))?;
+    Ok(Json(show(&found)))
+}
+
+/// Replaces its description.
+pub(super) async fn update(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Answer<Json<Value>> {
+    let change = body.read(&CHANGE)?;
+    let changed = api.records.workspaces().update(&name, change["description"].as_str()).await;
+    Ok(Json(show(&or_not_found(changed, || missing(&name))?)))
+}
+
+/// Removes one that holds nothing.
+pub(super) async fn delete(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+) -> Answer<Json<Value>> {
+    if SEEDED.contains(&name.as_str()) {
+        return Err(ApiError::conflict(format!("Workspace '{name}' cannot be deleted")));
+    }
+    match api.records.workspaces().delete(&name).await {
+        Err(crate::records::Error::Conflict) => {
+            Err(ApiError::conflict(format!("Workspace '{name}' is not empty")))
+        }
+        deleted => {
+            or_not_found(deleted, || missing(&name))?;
+            Ok(Json(json!({"message": "Workspace marked for deletion", "id": name})))
+        }
+    }
+}
+
+fn missing(name: &str) -> String {
+    format!("Workspace '{name}' not found")
+}
+
+fn show(workspace: &Workspace) -> Value {
+    let by = if SEEDED.contains(&workspace.name.as_str()) { Value::Null } else { json!("") };
+    json!({
+        "id": workspace.id,
+        "name": workspace.name,
+        "description": workspace.description,
+        "created_at": time(workspace.created_at),
+        "created_by": by,
+        "updated_at": time(workspace.updated_at),
+        "updated_by": by,
+    })
+}

@@ -1,0 +1,149 @@
+//! The projector: turns facts into rows, in batches, and tells the world what became visible.
+//!
+//! A batch is acknowledged after its rows are committed and its status messages are confirmed.
+//! Whatever dies in between is delivered again, and both are harmless to repeat. What is no fact
+//! is passed over here: the step that consumes it says so on `jobs.refused`.
+
+mod intake;
+mod reading;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::BackoffBuilder;
+use futures_util::future::try_join_all;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value};
+use streams::broker::{Broker, Delivery, Expect, Publication};
+use streams::envelope::MAX_PAYLOAD_BYTES;
+use streams::id::JobId;
+use streams::status::StatusMessage;
+use streams::subject;
+use tokio_util::sync::CancellationToken;
+
+use crate::records::{self, Change, Projected, Records};
+use intake::Intake;
+
+/// A fact of a job without a record waits so long for its record before it is let go.
+const RECORD_DUE: SignedDuration = SignedDuration::from_secs(10);
+
+/// And is looked at again after this.
+const RECORD_PAUSE: Duration = Duration::from_secs(1);
+
+/// Marks our own status messages, under `by` in their details.
+const BY: (&str, &str) = ("by", "projector");
+
+/// Why a batch was not taken in. It is delivered again.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Broker(#[from] streams::broker::Error),
+    #[error(transparent)]
+    Records(#[from] records::Error),
+    #[error("status of job {job} is no JSON: {source}")]
+    Status { job: JobId, source: serde_json::Error },
+    #[error("nats ended the deliveries")]
+    Ended,
+}
+
+/// Runs until it is told to stop. Trouble is waited out.
+pub async fn run(broker: Arc<dyn Broker>, records: Records, stop: CancellationToken) {
+    let pauses = || {
+        backon::ExponentialBuilder::default()
+            .with_min_delay(Duration::from_millis(200))
+            .with_max_delay(Duration::from_secs(5))
+            .without_max_times()
+            .with_jitter()
+            .build()
+    };
+    let mut pause = pauses();
+    while !stop.is_cancelled() {
+        let worked = follow(&*broker, &records, &stop, || pause = pauses()).await;
+        let Err(error) = worked else { return };
+        let wait = pause.next().unwrap_or(Duration::from_secs(5));
+        tracing::warn!(%error, retry_in_ms = wait.as_millis(), "projector is interrupted");
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}
+
+/// Takes in batch after batch; ends well only when it is told to stop.
+async fn follow(
+    broker: &dyn Broker,
+    records: &Records,
+    stop: &CancellationToken,
+    mut went_well: impl FnMut(),
+) -> Result<(), Failed> {
+    let mut intake = Intake::open(broker).await?;
+    loop {
+        let batch = tokio::select! {
+            batch = intake.batch() => batch?,
+            () = stop.cancelled() => return Ok(()),
+        };
+        take_in(broker, records, batch).await?;
+        went_well();
+    }
+}
+
+/// Deliveries that are dropped on the way out are given back by themselves.
+async fn take_in(
+    broker: &dyn Broker,
+    records: &Records,
+    batch: Vec<Delivery>,
+) -> Result<(), Failed> {
+    let changes: Vec<Option<Change>> = batch.iter().map(reading::change).collect();
+    let known: Vec<Change> = changes.iter().flatten().cloned().collect();
+    let Projected { messages, unknown } = records.project(&known).await?;
+    // One job's messages go out one after another, since the last one is its present state.
+    let jobs = messages.chunk_by(|one, next| one.job == next.job);
+    try_join_all(jobs.map(|messages| publish(broker, messages))).await?;
+    let settled = batch.into_iter().zip(changes).map(|(delivery, change)| {
+        let missing = change.filter(|change| unknown.contains(&change.job));
+        settle(delivery, missing)
+    });
+    try_join_all(settled).await?;
+    Ok(())
+}
+
+async fn publish(broker: &dyn Broker, messages: &[StatusMessage]) -> Result<(), Failed> {
+    for message in messages {
+        let job = message.job;
+        let payload = encode(message.clone()).map_err(|source| Failed::Status { job, source })?;
+        broker
+            .publish(Publication {
+                subject: subject::status(&message.workspace, job),
+                payload: payload.into(),
+                message_id: Some(format!("{job}:status:{}", message.phase)),
+                expect: Expect::Any,
+                traceparent: None,
+            })
+            .await?;
+        tracing::info!(job.id = %job, status = %message.status, phase = %message.phase, "job advanced");
+    }
+    Ok(())
+}
+
+/// Details that would make the message too large to ride on NATS stay in the record.
+fn encode(mut message: StatusMessage) -> serde_json::Result<Vec<u8>> {
+    let by = (BY.0.to_owned(), Value::from(BY.1));
+    message.details.extend([by.clone()]);
+    let payload = serde_json::to_vec(&message)?;
+    if payload.len() <= MAX_PAYLOAD_BYTES {
+        return Ok(payload);
+    }
+    message.details = Map::from_iter([by]);
+    serde_json::to_vec(&message)
+}
+
+/// `missing` is what it says of a job without a record. A submission makes its record later, and
+/// that record says all that the fact does; a later phase waits for it a little.
+async fn settle(delivery: Delivery, missing: Option<Change>) -> Result<(), streams::broker::Error> {
+    let waits = missing.is_some_and(|change| !change.is_submission())
+        && Timestamp::now().duration_since(delivery.message.at) < RECORD_DUE;
+    if waits { delivery.nak(RECORD_PAUSE).await } else { delivery.ack().await }
+}
+
+#[cfg(test)]
+mod tests;

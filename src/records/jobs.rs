@@ -1,0 +1,181 @@
+//! Jobs: admission, what is known of each, and what callers may ask of it.
+//!
+//! [`admission`] is the only place that makes a job; [`life`] is what facts make of one, without
+//! a database; [`super::projection`] brings the two together.
+
+mod admission;
+mod ending;
+pub(super) mod life;
+mod listing;
+mod results;
+
+use std::collections::BTreeMap;
+
+use futures_util::FutureExt;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use streams::id::{Attempt, JobId};
+use streams::outcome::{Outcome, Status};
+use streams::phase::Phase;
+use streams::snapshot::{Snapshot, Spec};
+
+pub use admission::{Admitted, NewJob};
+pub use ending::Finished;
+pub use listing::JobFilter;
+pub use results::ResultRow;
+pub(super) use results::list as list_results;
+
+use super::statement::{Row, Statement, assembled, sql};
+use super::{Records, Result};
+use life::Life;
+
+/// A job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Its id.
+    pub id: JobId,
+    /// The id of its attempt, as the reference's API shows one.
+    pub attempt_id: String,
+    /// Its name.
+    pub name: String,
+    /// Its workspace.
+    pub workspace: String,
+    /// Its project.
+    pub project: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What made it.
+    pub source: String,
+    /// What the API shows as `spec`; absent when it was refused.
+    pub spec: Option<Spec>,
+    /// What it runs with; absent when it was refused.
+    pub snapshot: Option<Snapshot>,
+    /// The request's spec, as it was sent.
+    pub request: Value,
+    /// Why it cannot be run.
+    pub refused: Option<String>,
+    /// `workspace/name` of its agent; absent for an inline one.
+    pub agent_ref: Option<String>,
+    /// What users see of where it is.
+    pub status: Status,
+    /// The furthest phase that is proved.
+    pub phase: Phase,
+    /// How it ends, once decided.
+    pub outcome: Option<Outcome>,
+    /// The start of the agent that counts, or the one that runs.
+    pub attempt: Option<Attempt>,
+    /// What the platform and callers say about it.
+    pub status_details: Map<String, Value>,
+    /// Why it ended in an error.
+    pub error_details: Option<Value>,
+    /// Who owns it.
+    pub ownership: Option<Value>,
+    /// What its owner wants remembered.
+    pub custom_fields: Option<Value>,
+    /// The fileset for its results, when it is not the job's own.
+    pub output_location: Option<String>,
+    /// Whether somebody asked for its end.
+    pub cancel_requested: bool,
+    /// When it was admitted.
+    pub created_at: Timestamp,
+    /// The same; its status does not move it.
+    pub updated_at: Timestamp,
+    /// When the agent started.
+    pub started_at: Option<Timestamp>,
+    /// When the job was finished.
+    pub ended_at: Option<Timestamp>,
+    /// When each phase was proved.
+    pub phase_times: BTreeMap<Phase, Timestamp>,
+}
+
+/// The jobs.
+pub struct Jobs<'r>(pub(super) &'r Records);
+
+/// The tables of a whole job.
+const WHOLE: &str = "jobs LEFT JOIN job_inputs ON job_inputs.job = jobs.id";
+
+impl Jobs<'_> {
+    /// Finds one by its name or its HTTP id.
+    pub async fn get(&self, workspace: &str, name_or_id: &str) -> Result<Job> {
+        let id = name_or_id.parse::<JobId>().map_or_else(|_| String::new(), |id| id.to_string());
+        whole(
+            "workspace = $1 AND deleted_at IS NULL AND (name = $2 OR id = $3)
+               ORDER BY name = $2 DESC",
+        )
+        .texts([workspace, name_or_id, &id])
+        .row(self.0.reads())
+        .await
+        .and_then(|row| read(&row))
+    }
+
+    /// Finds one that is not deleted by its id.
+    pub async fn by_id(&self, job: JobId) -> Result<Option<Job>> {
+        let found = whole("id = $1 AND deleted_at IS NULL").text(&job.to_string());
+        found.one(self.0.reads()).await?.map(|row| read(&row)).transpose()
+    }
+
+    /// Lays details over those that callers gave before, key by key.
+    pub async fn merge_details(&self, job: JobId, details: Map<String, Value>) -> Result<()> {
+        self.0
+            .write((job, details), |(job, details), db| {
+                async move {
+                    // The first statement locks the row, so that two merges cannot lose one another.
+                    let row =
+                        sql("UPDATE jobs SET seen = seen WHERE id = $1 AND deleted_at IS NULL
+                               RETURNING patched_details")
+                        .text(&job.to_string())
+                        .row(&mut *db)
+                        .await?;
+                    let mut merged: Map<String, Value> =
+                        row.optional_json("patched_details")?.unwrap_or_default();
+                    merged.extend(details.clone());
+                    sql("UPDATE jobs SET patched_details = $2 WHERE id = $1")
+                        .text(&job.to_string())
+                        .json(&merged)
+                        .touch(db)
+                        .await
+                }
+                .boxed()
+            })
+            .await
+    }
+}
+
+/// A statement for whole jobs.
+fn whole(condition: &str) -> Statement {
+    assembled(format!("SELECT * FROM {WHOLE} WHERE {condition}"))
+}
+
+fn read(row: &Row) -> Result<Job> {
+    let life = Life::read(row)?;
+    let snapshot: Option<Snapshot> = row.optional_json("snapshot")?;
+    Ok(Job {
+        attempt_id: row.text("attempt_id")?,
+        project: row.optional_text("project")?,
+        description: row.optional_text("description")?,
+        source: row.text("source")?,
+        spec: snapshot.as_ref().map(|snapshot| snapshot.spec.clone()),
+        snapshot,
+        request: row.json("request")?,
+        refused: row.optional_text("refused")?,
+        agent_ref: row.optional_text("agent_ref")?,
+        status: life.status(),
+        phase: life.facts.phase,
+        attempt: life.attempt(),
+        status_details: life.status_details(),
+        error_details: life.error_details(),
+        ownership: row.optional_json("ownership")?,
+        custom_fields: row.optional_json("custom_fields")?,
+        output_location: row.optional_text("output_location")?,
+        cancel_requested: life.facts.cancel_requested,
+        created_at: row.time("created_at")?,
+        updated_at: row.time("updated_at")?,
+        started_at: life.started_at(),
+        ended_at: life.ended_at(),
+        id: life.id,
+        name: life.name,
+        workspace: life.workspace,
+        outcome: life.facts.outcome,
+        phase_times: life.phase_times,
+    })
+}

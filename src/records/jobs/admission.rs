@@ -1,0 +1,121 @@
+//! Admission: the only way in which a job comes to be. Idempotent by id, unique by name among
+//! the jobs of a workspace that are not deleted, and closed to ids that were deleted.
+
+use futures_util::FutureExt;
+use jiff::Timestamp;
+use serde_json::Value;
+use sqlx::AnyConnection;
+use streams::id::JobId;
+use streams::outcome::Status;
+use streams::phase::Phase;
+use streams::snapshot::Snapshot;
+
+use super::{Job, Jobs, read, whole};
+use crate::records::Result;
+use crate::records::statement::sql;
+
+/// A job to be admitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewJob {
+    /// Its id.
+    pub id: JobId,
+    /// The id of its attempt, as the reference's API shows one.
+    pub attempt_id: String,
+    /// Its name.
+    pub name: String,
+    /// Its workspace.
+    pub workspace: String,
+    /// Its project.
+    pub project: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What made it.
+    pub source: String,
+    /// What it runs with, or the text that says why it cannot be run.
+    pub snapshot: std::result::Result<Snapshot, String>,
+    /// The request's spec, as it was sent.
+    pub request: Value,
+    /// `workspace/name` of its agent; absent for an inline one.
+    pub agent_ref: Option<String>,
+    /// Who owns it.
+    pub ownership: Option<Value>,
+    /// What its owner wants remembered.
+    pub custom_fields: Option<Value>,
+    /// The fileset for its results, when it is not the job's own.
+    pub output_location: Option<String>,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+}
+
+/// What admission said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Admitted {
+    /// The job is made.
+    Fresh(Job),
+    /// The id was known: this is the job as it stands, whatever was asked for now.
+    Known(Job),
+    /// The id belonged to a job that was deleted.
+    Deleted,
+    /// Another job of the workspace has the name, or a job of another workspace has the id.
+    NameTaken,
+}
+
+impl Jobs<'_> {
+    /// Admits a job.
+    pub async fn admit(&self, new: NewJob) -> Result<Admitted> {
+        self.0.write(new, |new, db| admit(new, db).boxed()).await
+    }
+}
+
+async fn admit(new: &NewJob, db: &mut AnyConnection) -> Result<Admitted> {
+    let id = new.id.to_string();
+    let buried = sql("SELECT job FROM tombstones WHERE job = $1").text(&id);
+    if buried.one(&mut *db).await?.is_some() {
+        return Ok(Admitted::Deleted);
+    }
+    let fresh = insert(new, db).await?;
+    let stored = whole("id = $1").text(&id).one(&mut *db).await?;
+    let Some(job) = stored.map(|row| read(&row)).transpose()? else {
+        return Ok(Admitted::NameTaken);
+    };
+    Ok(match fresh {
+        true => Admitted::Fresh(job),
+        false if job.workspace == new.workspace => Admitted::Known(job),
+        false => Admitted::NameTaken,
+    })
+}
+
+/// Whether there was neither a job of the id nor one of the name.
+async fn insert(new: &NewJob, db: &mut AnyConnection) -> Result<bool> {
+    let id = new.id.to_string();
+    let refused = new.snapshot.as_ref().err().map(|text| text.replace('\0', "\\0"));
+    let made = sql("INSERT INTO jobs (id, attempt_id, name, workspace, project, description, source,
+             agent_ref, refused, ownership, custom_fields, output_location, created_at, updated_at,
+             phase, phase_times, status, cancel_requested, seen, purged)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, '{}', $15, 0, 0, 0)
+         ON CONFLICT DO NOTHING")
+    .texts([&*id, &new.attempt_id, &new.name, &new.workspace])
+    .optional_text(new.project.as_deref())
+    .optional_text(new.description.as_deref())
+    .text(&new.source)
+    .optional_text(new.agent_ref.as_deref())
+    .optional_text(refused.as_deref())
+    .optional_json(new.ownership.as_ref())
+    .optional_json(new.custom_fields.as_ref())
+    .optional_text(new.output_location.as_deref())
+    .time(new.created_at)
+    .text(Phase::Submitted.token())
+    .text(Status::Created.as_str())
+    .run(&mut *db)
+    .await?;
+    if made == 0 {
+        return Ok(false);
+    }
+    sql("INSERT INTO job_inputs (job, snapshot, request) VALUES ($1, $2, $3)")
+        .text(&id)
+        .optional_json(new.snapshot.as_ref().ok())
+        .json(&new.request)
+        .run(db)
+        .await?;
+    Ok(true)
+}

@@ -1,0 +1,162 @@
+//! Secrets, sealed. What is inside, only [`crate::secrets`] can say.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use futures_util::FutureExt;
+use jiff::Timestamp;
+
+use super::statement::{Row, Statement, corrupt, page, sql};
+use super::{Listed, Page, Records, Result, Sort, fresh_id};
+
+/// A secret as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretRow {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its workspace.
+    pub workspace: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its value, sealed.
+    pub sealed: Vec<u8>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was changed last.
+    pub updated_at: Timestamp,
+}
+
+/// A secret to be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSecret {
+    /// Its name.
+    pub name: String,
+    /// Its workspace.
+    pub workspace: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its value, sealed.
+    pub sealed: Vec<u8>,
+}
+
+/// What to change about a secret; what is `None` stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecretChange {
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its value, sealed.
+    pub sealed: Option<Vec<u8>>,
+}
+
+/// The sealed secrets.
+pub struct Secrets<'r>(pub(super) &'r Records);
+
+impl Secrets<'_> {
+    /// Keeps a new one.
+    pub async fn insert(&self, new: NewSecret) -> Result<SecretRow> {
+        self.0
+            .write(new, |new, db| {
+                async move {
+                    sql("INSERT INTO secrets (id, name, workspace, description, sealed, created_at,
+                         updated_at)
+                     VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING *")
+                    .text(&fresh_id("secret"))
+                    .text(&new.name)
+                    .text(&new.workspace)
+                    .optional_text(new.description.as_deref())
+                    .text(&BASE64_STANDARD.encode(&new.sealed))
+                    .time(Timestamp::now())
+                    .row(db)
+                    .await
+                    .and_then(|row| read(&row))
+                }
+                .boxed()
+            })
+            .await
+    }
+
+    /// Finds one.
+    pub async fn get(&self, workspace: &str, name: &str) -> Result<SecretRow> {
+        let found = sql("SELECT * FROM secrets WHERE workspace = $1 AND name = $2");
+        read(&found.text(workspace).text(name).row(self.0.reads()).await?)
+    }
+
+    /// A page of a workspace's, or of all.
+    pub async fn list(
+        &self,
+        workspace: Option<&str>,
+        which: Page,
+        sort: Sort,
+    ) -> Result<Listed<SecretRow>> {
+        let order = (which, sort.order_by());
+        let reads = self.0.reads();
+        match workspace {
+            None => page(reads, "secrets", (0, |all| all), order, read).await,
+            Some(workspace) => {
+                let of = |statement: Statement| statement.text(workspace);
+                page(reads, "secrets WHERE workspace = $1", (1, of), order, read).await
+            }
+        }
+    }
+
+    /// Changes one. A change of nothing leaves its time, too.
+    pub async fn update(
+        &self,
+        workspace: &str,
+        name: &str,
+        change: SecretChange,
+    ) -> Result<SecretRow> {
+        if change == SecretChange::default() {
+            return self.get(workspace, name).await;
+        }
+        let input = (workspace.to_owned(), name.to_owned(), change);
+        self.0
+            .write(input, |(workspace, name, change), db| {
+                async move {
+                    sql("UPDATE secrets SET description = COALESCE($3, description),
+                         sealed = COALESCE($4, sealed), updated_at = $5
+                     WHERE workspace = $1 AND name = $2 RETURNING *")
+                    .text(workspace)
+                    .text(name)
+                    .optional_text(change.description.as_deref())
+                    .optional_text(
+                        change.sealed.as_ref().map(|it| BASE64_STANDARD.encode(it)).as_deref(),
+                    )
+                    .time(Timestamp::now())
+                    .row(db)
+                    .await
+                    .and_then(|row| read(&row))
+                }
+                .boxed()
+            })
+            .await
+    }
+
+    /// Removes one.
+    pub async fn delete(&self, workspace: &str, name: &str) -> Result<()> {
+        let input = (workspace.to_owned(), name.to_owned());
+        self.0
+            .write(input, |(workspace, name), db| {
+                sql("DELETE FROM secrets WHERE workspace = $1 AND name = $2")
+                    .text(workspace)
+                    .text(name)
+                    .touch(db)
+                    .boxed()
+            })
+            .await
+    }
+}
+
+fn read(row: &Row) -> Result<SecretRow> {
+    let sealed = BASE64_STANDARD.decode(row.text("sealed")?);
+    Ok(SecretRow {
+        id: row.text("id")?,
+        name: row.text("name")?,
+        workspace: row.text("workspace")?,
+        description: row.optional_text("description")?,
+        sealed: sealed.map_err(|error| corrupt("sealed", &error))?,
+        created_at: row.time("created_at")?,
+        updated_at: row.time("updated_at")?,
+    })
+}

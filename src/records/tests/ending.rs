@@ -1,0 +1,98 @@
+//! Cancelling, deleting, sweeping.
+
+use streams::outcome::{Outcome, Status};
+use streams::phase::Phase;
+
+use super::job::{admit, fact, new_job, saved, second, story};
+use crate::records::*;
+
+pub(super) async fn exercise(records: &Records) {
+    cancelled(records).await;
+    deleted(records).await;
+    published(records).await;
+    swept(records).await;
+}
+
+async fn project(records: &Records, changes: &[Change]) {
+    records.project(changes).await.expect("they are taken in");
+}
+
+async fn cancelled(records: &Records) {
+    let jobs = records.jobs();
+    let job = admit(records, "cancelled").await;
+    for _ in 0..2 {
+        let asked = jobs.request_cancel(job.id).await.expect("it is noted");
+        assert_eq!((asked.status, asked.cancel_requested), (Status::Cancelling, true));
+    }
+    let waiting = jobs.cancelling(10).await.expect("they are listed");
+    assert_eq!(waiting.iter().map(|it| it.id).collect::<Vec<_>>(), [job.id]);
+    let filter = JobFilter { statuses: vec![Status::Cancelling], ..JobFilter::default() };
+    let page = Page { page: 1, page_size: 10 };
+    let found = jobs.list(&filter, page, Sort::NEWEST_FIRST).await.expect("they are listed");
+    assert_eq!(found.total, 1, "lists know the status too");
+
+    let end = Outcome::Cancelled { message: "cancelled by a user".to_owned() };
+    let last = fact(job.id, Phase::Archived, &end);
+    project(records, &[last]).await;
+    let ended = jobs.request_cancel(job.id).await.expect("it is answered");
+    assert_eq!(ended.status, Status::Cancelled);
+    assert!(jobs.cancelling(10).await.expect("they are listed").is_empty());
+
+    let job = admit(records, "too-late").await;
+    project(records, &story(job.id, &Outcome::Succeeded)).await;
+    let late = jobs.request_cancel(job.id).await.expect("it is answered");
+    assert_eq!((late.status, late.cancel_requested), (Status::Completed, false));
+}
+
+async fn deleted(records: &Records) {
+    let jobs = records.jobs();
+    let job = admit(records, "finished").await;
+    project(records, &story(job.id, &Outcome::Succeeded)).await;
+    assert_eq!(jobs.result(job.id, "summary").await.expect("it is found").saved, saved("summary"));
+    jobs.tombstone(job.id).await.expect("it is hidden");
+    assert!(jobs.results(job.id).await.expect("the database answers").is_empty());
+    let late = fact(job.id, Phase::Archived, &Outcome::Succeeded);
+    let projected = records.project(&[late]).await.expect("it is taken in");
+    assert_eq!(projected.messages, [], "nothing more is said of it");
+    jobs.forget(job.id).await.expect("it is gone");
+    assert!(matches!(jobs.request_cancel(job.id).await, Err(Error::NotFound)));
+    assert!(matches!(jobs.merge_details(job.id, Default::default()).await, Err(Error::NotFound)));
+}
+
+async fn published(records: &Records) {
+    let jobs = records.jobs();
+    let unseen = async |before| {
+        let found = jobs.unpublished(before, 1000).await.expect("they are listed");
+        found.into_iter().map(|job| job.name).collect::<Vec<_>>()
+    };
+    let new = NewJob { created_at: second(100), ..new_job("unpublished") };
+    let id = new.id;
+    jobs.admit(new).await.expect("it is admitted");
+    assert!(!unseen(second(100)).await.contains(&"unpublished".to_owned()), "it is too young");
+    assert!(unseen(second(101)).await.contains(&"unpublished".to_owned()));
+    project(records, &[fact(id, Phase::Submitted, &Outcome::Succeeded)]).await;
+    assert!(!unseen(second(101)).await.contains(&"unpublished".to_owned()));
+}
+
+async fn swept(records: &Records) {
+    let jobs = records.jobs();
+    let names = |found: Vec<Finished>| found.into_iter().map(|it| it.id).collect::<Vec<_>>();
+    for old in jobs.finished_before(second(1000), 1000).await.expect("they are listed") {
+        jobs.set_purged(old.id).await.expect("it is noted");
+    }
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        let job = admit(records, &format!("swept-{n}")).await;
+        let last = fact(job.id, Phase::Archived, &Outcome::Succeeded);
+        project(records, &[Change { at: second(200 + n), ..last }]).await;
+        ids.push(job.id);
+    }
+    let found = jobs.finished_before(second(202), 10).await.expect("they are listed");
+    assert_eq!(found[0].workspace, "default");
+    assert_eq!(names(found), ids[..2]);
+    let beyond = jobs.finished_beyond(2, 10).await.expect("they are listed");
+    assert_eq!(names(beyond), ids[..1]);
+    jobs.set_purged(ids[0]).await.expect("it is noted");
+    let found = jobs.finished_before(second(202), 10).await.expect("they are listed");
+    assert_eq!(names(found), ids[1..2]);
+}

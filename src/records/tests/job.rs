@@ -1,0 +1,134 @@
+//! A job and its story, for these tests and the projector's.
+
+use serde_json::{Map, Value, json};
+use streams::code::Code;
+use streams::fact::{ResultKind, Run, SavedResult, Usage};
+use streams::id::{Attempt, JobId};
+use streams::outcome::Outcome;
+use streams::phase::Phase;
+use streams::snapshot::{Action, AgentSnapshot, ObjectRef, Snapshot, Spec};
+
+use crate::records::{Admitted, Change, Job, NewJob, News, Proof, Records};
+
+/// A second of the story's clock.
+pub(crate) fn second(second: i64) -> jiff::Timestamp {
+    jiff::Timestamp::from_second(1_800_000_000 + second).expect("within the calendar")
+}
+
+pub(crate) fn snapshot(name: &str) -> Snapshot {
+    Snapshot {
+        name: name.to_owned(),
+        input: "Count the words.".to_owned(),
+        context: Map::new(),
+        timeout_seconds: 60.0,
+        max_attempts: 1,
+        spec: Spec {
+            request: json!({"agent": "counter"}),
+            agent: AgentSnapshot {
+                name: "counter".to_owned(),
+                workspace: "default".to_owned(),
+                config: json!({"name": "counter"}),
+                config_format: "nemo-agents-spec-v1".to_owned(),
+            },
+            agent_ref: Some("default/counter".to_owned()),
+            workdir: None,
+            compute: None,
+            secrets: [("KEY".to_owned(), "key".to_owned())].into(),
+            post_run_action: Action { kind: "agents.noop".to_owned(), config: Map::new() },
+            context: None,
+        },
+        base: None,
+        mounts: Vec::new(),
+        ethos: None,
+    }
+}
+
+pub(crate) fn new_job(name: &str) -> NewJob {
+    NewJob {
+        id: JobId::new(),
+        attempt_id: format!("platform-job-attempt-{name}"),
+        name: name.to_owned(),
+        workspace: "default".to_owned(),
+        project: None,
+        description: None,
+        source: "nemo-agents-plugin-execute".to_owned(),
+        snapshot: Ok(snapshot(name)),
+        request: json!({"agent": "counter"}),
+        agent_ref: Some("default/counter".to_owned()),
+        ownership: None,
+        custom_fields: None,
+        output_location: None,
+        created_at: second(0),
+    }
+}
+
+/// Admits a job that nobody knows yet.
+pub(crate) async fn admit(records: &Records, name: &str) -> Job {
+    match records.jobs().admit(new_job(name)).await {
+        Ok(Admitted::Fresh(job)) => job,
+        other => panic!("{name} was not admitted: {other:?}"),
+    }
+}
+
+pub(crate) fn saved(name: &str) -> SavedResult {
+    let object = ObjectRef { key: format!("jobs/{name}"), size: 7, sha256: "ab".repeat(32) };
+    SavedResult {
+        name: name.to_owned(),
+        kind: ResultKind::Directory,
+        object,
+        complete: true,
+        skipped: Vec::new(),
+        skipped_more: 0,
+        saved_at: second(25),
+    }
+}
+
+pub(crate) fn run() -> Run {
+    Run {
+        attempt: Attempt(2),
+        place: "host".to_owned(),
+        started_at: second(30),
+        invoked_at: Some(second(31)),
+        ended_at: second(39),
+        usage: Some(Usage { input_tokens: 812, output_tokens: 96 }),
+        log_lines: 3,
+    }
+}
+
+/// The fact of a phase, in a job whose agent succeeded and that ended so.
+pub(crate) fn fact(job: JobId, phase: Phase, end: &Outcome) -> Change {
+    let (outcome, run, results) = match phase {
+        Phase::Submitted | Phase::Resolved => (None, None, vec![]),
+        Phase::Staged => (None, None, vec![saved("input_workdir")]),
+        Phase::Invoked => {
+            (Some(Outcome::Succeeded), Some(run()), vec![saved("output_workdir"), saved("report")])
+        }
+        Phase::Acted => {
+            let again = SavedResult { complete: false, ..saved("report") };
+            (Some(end.clone()), None, vec![again, saved("summary")])
+        }
+        Phase::Archived => (Some(end.clone()), None, vec![]),
+    };
+    let at = second(10 * i64::try_from(phase.rank()).expect("there are few phases"));
+    let news = News::Fact(Proof { phase, outcome, run, results });
+    Change { job, workspace: "default".to_owned(), at, redelivered: false, news }
+}
+
+/// The news that an attempt runs, and how far it is.
+pub(crate) fn running(job: JobId, attempt: u32, at: i64, progress: u32) -> Change {
+    let details = Map::from_iter([("progress".to_owned(), Value::from(progress))]);
+    let news = News::Running { attempt: Attempt(attempt), details };
+    Change { job, workspace: "default".to_owned(), at: second(at), redelivered: false, news }
+}
+
+/// All that is ever said of a job, in the order in which it happens.
+pub(crate) fn story(job: JobId, end: &Outcome) -> Vec<Change> {
+    let mut story: Vec<_> = Phase::CHAIN.into_iter().map(|phase| fact(job, phase, end)).collect();
+    let news = [(1, 21, 0), (1, 22, 10), (2, 31, 0), (2, 32, 40), (2, 33, 90)];
+    story.splice(3..3, news.map(|(attempt, at, progress)| running(job, attempt, at, progress)));
+    story
+}
+
+pub(crate) fn action_failed() -> Outcome {
+    Outcome::Failed { code: Code::ActionFailed, message: "the webhook answered 500".to_owned() }
+}

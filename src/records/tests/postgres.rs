@@ -1,0 +1,87 @@
+//! A PostgreSQL server of the test's own, on a socket in a temporary directory.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A running server; it stops when this is dropped.
+pub(super) struct Server {
+    directory: TempDir,
+    programs: PathBuf,
+    user: Option<(u32, u32)>,
+}
+
+impl Server {
+    pub(super) fn start() -> Self {
+        let directory = tempfile::Builder::new().prefix("pg").tempdir().expect("a directory");
+        let server = Self { directory, programs: programs(), user: unprivileged() };
+        if let Some((uid, gid)) = server.user {
+            chown(server.path(), Some(uid), Some(gid)).expect("root may give a directory away");
+        }
+        server.run("initdb", &["-D", "data", "-U", "errand", "-A", "trust", "-E", "UTF8", "-N"]);
+        let options = format!("-k {} -c listen_addresses= -c fsync=off", server.path().display());
+        server.run("pg_ctl", &["-D", "data", "-w", "-l", "log", "-o", &options, "start"]);
+        server
+    }
+
+    pub(super) fn url(&self) -> String {
+        let socket = self.path().to_string_lossy().replace('/', "%2F");
+        format!("postgres://errand@localhost/postgres?host={socket}")
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let mut command = Command::new(self.programs.join(program));
+        command.args(arguments).current_dir(self.path()).env("LC_ALL", "C.UTF-8");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if let Some((uid, gid)) = self.user {
+            command.uid(uid).gid(gid);
+        }
+        let status = command.status().unwrap_or_else(|error| panic!("{program}: {error}"));
+        let log = || fs::read_to_string(self.path().join("log")).unwrap_or_default();
+        assert!(status.success(), "{program} {arguments:?} ended with {status}\n{}", log());
+    }
+}
+
+impl Drop for Server {
+    /// `pg_ctl` finds the server by the pid that it wrote into its data directory, and returns
+    /// when it is gone.
+    fn drop(&mut self) {
+        if self.path().join("data/postmaster.pid").exists() {
+            self.run("pg_ctl", &["-D", "data", "-w", "-m", "immediate", "stop"]);
+        }
+    }
+}
+
+/// The directory with the server's own programs; the one in the path may be a link to it.
+fn programs() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let installed = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let directories = std::env::split_paths(&path).chain(installed.map(|it| it.path().join("bin")));
+    directories
+        .filter_map(|directory| directory.join("postgres").canonicalize().ok())
+        .filter_map(|postgres| postgres.parent().map(Path::to_owned))
+        .find(|programs| programs.join("initdb").exists())
+        .expect("this test needs a PostgreSQL server: apt-get install -y postgresql-15")
+}
+
+/// Who the server runs as, when we are root: it refuses to.
+fn unprivileged() -> Option<(u32, u32)> {
+    if fs::metadata("/proc/self").expect("proc is mounted").uid() != 0 {
+        return None;
+    }
+    let users = fs::read_to_string("/etc/passwd").expect("users can be read");
+    let find = |name: &str| {
+        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+        let mut ids = line.split(':').skip(2).map_while(|id| id.parse().ok());
+        Some((ids.next()?, ids.next()?))
+    };
+    Some(find("postgres").or_else(|| find("nobody")).expect("there is a user nobody"))
+}

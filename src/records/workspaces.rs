@@ -1,0 +1,105 @@
+//! Workspaces. That `default` and `system` must stay is the HTTP API's to know.
+
+use futures_util::FutureExt;
+use jiff::Timestamp;
+
+use super::statement::{Row, page, sql};
+use super::{Listed, Page, Records, Result, Sort, fresh_id};
+
+/// A workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workspace {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was changed last.
+    pub updated_at: Timestamp,
+}
+
+/// The workspaces.
+pub struct Workspaces<'r>(pub(super) &'r Records);
+
+impl Workspaces<'_> {
+    /// Makes one.
+    pub async fn insert(&self, name: &str, description: Option<&str>) -> Result<Workspace> {
+        let input = (name.to_owned(), description.map(str::to_owned));
+        self.0
+            .write(input, |(name, description), db| {
+                async move {
+                    sql("INSERT INTO workspaces (id, name, description, created_at, updated_at)
+                     VALUES ($1, $2, $3, $4, $4) RETURNING *")
+                    .text(&fresh_id("workspace"))
+                    .text(name)
+                    .optional_text(description.as_deref())
+                    .time(Timestamp::now())
+                    .row(db)
+                    .await
+                    .and_then(|row| read(&row))
+                }
+                .boxed()
+            })
+            .await
+    }
+
+    /// Finds one.
+    pub async fn get(&self, name: &str) -> Result<Workspace> {
+        let found = sql("SELECT * FROM workspaces WHERE name = $1").text(name);
+        read(&found.row(self.0.reads()).await?)
+    }
+
+    /// Whether one is there.
+    pub async fn exists(&self, name: &str) -> Result<bool> {
+        let found = sql("SELECT id FROM workspaces WHERE name = $1").text(name);
+        Ok(found.one(self.0.reads()).await?.is_some())
+    }
+
+    /// A page of them.
+    pub async fn list(&self, which: Page, sort: Sort) -> Result<Listed<Workspace>> {
+        let order = (which, sort.order_by());
+        page(self.0.reads(), "workspaces", (0, |all| all), order, read).await
+    }
+
+    /// Replaces its description.
+    pub async fn update(&self, name: &str, description: Option<&str>) -> Result<Workspace> {
+        let input = (name.to_owned(), description.map(str::to_owned));
+        self.0
+            .write(input, |(name, description), db| {
+                async move {
+                    sql("UPDATE workspaces SET description = $2, updated_at = $3 WHERE name = $1
+                     RETURNING *")
+                    .text(name)
+                    .optional_text(description.as_deref())
+                    .time(Timestamp::now())
+                    .row(db)
+                    .await
+                    .and_then(|row| read(&row))
+                }
+                .boxed()
+            })
+            .await
+    }
+
+    /// Removes it, and nothing that is in it.
+    pub async fn delete(&self, name: &str) -> Result<()> {
+        self.0
+            .write(name.to_owned(), |name, db| {
+                sql("DELETE FROM workspaces WHERE name = $1").text(name).touch(db).boxed()
+            })
+            .await
+    }
+}
+
+fn read(row: &Row) -> Result<Workspace> {
+    Ok(Workspace {
+        id: row.text("id")?,
+        name: row.text("name")?,
+        description: row.optional_text("description")?,
+        created_at: row.time("created_at")?,
+        updated_at: row.time("updated_at")?,
+    })
+}

@@ -1,0 +1,130 @@
+//! Sealing, the key file, and the store over real records.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use workers::ports::{self, SecretsError};
+
+use super::*;
+use crate::records::{Error, Records};
+
+const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+const OTHER_KEY: &str = "ff0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+fn sealer() -> Sealer {
+    Sealer::from_hex(KEY).expect("64 digits")
+}
+
+#[test]
+fn a_seal_opens_for_its_owner_only() {
+    let sealed = sealer().seal("default/key", b"sk-1234").expect("it is sealed");
+    assert!(!sealed.windows(7).any(|bytes| bytes == b"sk-1234"));
+    assert_eq!(*sealer().open("default/key", &sealed).expect("it opens"), b"sk-1234");
+    assert_eq!(sealer().open("default/other", &sealed), Err(SealError::Damaged));
+    assert_ne!(sealer().seal("default/key", b"sk-1234"), Ok(sealed), "each seal has a nonce");
+}
+
+#[test]
+fn every_byte_of_a_seal_counts() {
+    let sealed = sealer().seal("default/key", b"sk-1234").expect("it is sealed");
+    for at in 0..sealed.len() {
+        let mut changed = sealed.clone();
+        changed[at] ^= 1;
+        assert!(sealer().open("default/key", &changed).is_err(), "byte {at}");
+        assert!(sealer().open("default/key", &sealed[..at]).is_err(), "cut at {at}");
+    }
+}
+
+#[test]
+fn another_key_is_named() {
+    let sealed = sealer().seal("default/key", b"sk-1234").expect("it is sealed");
+    let other = Sealer::from_hex(OTHER_KEY).expect("64 digits");
+    let error = other.open("default/key", &sealed).expect_err("it is another key");
+    assert!(matches!(error, SealError::OtherKey { .. }), "{error}");
+    assert!(!error.to_string().contains("0001020304"), "a key id is no key");
+    for digits in ["", "00", &KEY[1..], &KEY.replace('0', "x")] {
+        assert_eq!(Sealer::from_hex(digits).err(), Some(SealError::Key));
+    }
+}
+
+#[test]
+fn the_key_file_is_made_once_and_for_its_owner() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("secret.key");
+    let first = Sealer::from_key_file(&path).expect("it is made");
+    let sealed = first.seal("a/b", b"value").expect("it is sealed");
+    let again = Sealer::from_key_file(&path).expect("it is read");
+    assert_eq!(*again.open("a/b", &sealed).expect("it is the same key"), b"value");
+    let entries = fs::read_dir(directory.path()).expect("it can be read").count();
+    assert_eq!(entries, 1, "no draft is left");
+    let mode = fs::metadata(&path).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("it is ours");
+    let exposed = Sealer::from_key_file(&path).expect_err("others can read it").to_string();
+    assert!(exposed.contains("644") && exposed.contains("chmod 600"), "{exposed}");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    fs::write(&path, "no key").expect("it is ours");
+    let broken = Sealer::from_key_file(&path).expect_err("it holds no key").to_string();
+    assert!(broken.contains("secret.key") && !broken.contains("no key"), "{broken}");
+    let nowhere = Sealer::from_key_file(&directory.path().join("none/secret.key"));
+    assert!(matches!(nowhere, Err(KeyFileError::Io { .. })), "{nowhere:?}");
+}
+
+#[tokio::test]
+async fn the_store_gives_values_to_launches() {
+    let (records, _directory) = crate::records::tests::sqlite().await;
+    let store = SecretStore::new(records.clone(), sealer());
+    let value = SecretValue::new("sk-1234 ✓".to_owned());
+    store.create("default", "key", None, &value).await.expect("it is kept");
+    store.create("shared", "key", Some("for all"), &value).await.expect("it is kept");
+    let rotated = SecretValue::new("sk-5678".to_owned());
+    store.update("default", "key", None, Some(&rotated)).await.expect("it is replaced");
+    let described = store.update("shared", "key", Some("ours"), None).await.expect("described");
+    assert_eq!(described.description.as_deref(), Some("ours"));
+    assert_eq!(store.value("shared", "key").await.expect("it opens"), value);
+
+    let references = [("A", "key"), ("B", "shared/key"), ("C", "default/key")];
+    let opened = open(&store, &references).await.expect("they open");
+    let expected = [("A", "sk-5678"), ("B", "sk-1234 ✓"), ("C", "sk-5678")];
+    assert_eq!(opened, named(&expected));
+
+    let missing = open(&store, &[("A", "key"), ("B", "gone")]).await.expect_err("one is missing");
+    assert_eq!(missing.to_string(), "secret 'gone' for variable B does not exist");
+
+    let twice = store.create("default", "key", None, &value).await;
+    assert!(matches!(twice, Err(SecretStoreError::Records(Error::Conflict))), "{twice:?}");
+    let shown = format!("{store:?} {value:?} {:?}", sealer());
+    assert!(!shown.contains("sk-1234") && !shown.contains(KEY), "{shown}");
+}
+
+#[tokio::test]
+async fn a_lost_key_is_a_sentence() {
+    let (records, _directory) = crate::records::tests::sqlite().await;
+    keep(&records).await;
+    let store = SecretStore::new(records, Sealer::from_hex(OTHER_KEY).expect("64 digits"));
+    let error = open(&store, &[("A", "key")]).await.expect_err("the key is another");
+    assert!(matches!(error, SecretsError::Unavailable(_)), "{error}");
+    assert!(
+        error.to_string().contains("secret 'default/key': sealed value needs the key"),
+        "{error}"
+    );
+}
+
+async fn keep(records: &Records) {
+    let value = SecretValue::new("sk-1234".to_owned());
+    let store = SecretStore::new(records.clone(), sealer());
+    store.create("default", "key", None, &value).await.expect("it is kept");
+}
+
+async fn open(
+    store: &SecretStore,
+    references: &[(&str, &str)],
+) -> Result<BTreeMap<String, String>, SecretsError> {
+    ports::Secrets::open(store, "default", &named(references)).await
+}
+
+fn named(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}

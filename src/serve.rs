@@ -1,0 +1,268 @@
+//! Wiring: brings the parts together, whether their queue, store and database are our own or
+//! others'. What each part does is its own affair; nothing is decided here.
+
+mod worker;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use streams::broker::Broker;
+use streams::jetstream::{Connect, JetStream};
+use streams::phase::StepName;
+use streams::topology::Limits;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use workers::store::{Store, StoreConfig};
+
+pub use worker::runner_program;
+
+use crate::catalog::{CatalogService, Settings};
+use crate::config::Config;
+use crate::http::{self, App};
+use crate::records::Records;
+use crate::secrets::{SecretStore, Sealer};
+use crate::sweeper::Sweeper;
+use crate::{listen, projector};
+
+/// How long requests and short steps may take to end when the platform stops.
+const DRAIN: Duration = Duration::from_secs(20);
+
+/// Where the queue and the object store are.
+#[derive(Clone, Debug)]
+pub struct Endpoints {
+    /// The queue.
+    pub nats: Connect,
+    /// The object store.
+    pub store: StoreConfig,
+}
+
+/// The parts that this process plays.
+#[derive(Clone, Debug)]
+pub struct Roles {
+    /// Serves the API.
+    pub http: bool,
+    /// Turns facts into rows, and sweeps. Any number of processes may: they share the work.
+    pub keeper: bool,
+    /// Runs these steps.
+    pub steps: Vec<StepName>,
+}
+
+impl Roles {
+    /// All of them.
+    pub fn everything() -> Self {
+        Self { http: true, keeper: true, steps: StepName::ALL.to_vec() }
+    }
+
+    /// The API and what belongs to the records.
+    pub const fn server() -> Self {
+        Self { http: true, keeper: true, steps: Vec::new() }
+    }
+
+    /// Some steps.
+    pub const fn worker(steps: Vec<StepName>) -> Self {
+        Self { http: false, keeper: false, steps }
+    }
+}
+
+impl Endpoints {
+    /// Those of the configuration, which must name them.
+    pub fn configured(config: &Config) -> anyhow::Result<Self> {
+        let missing = |key: &str| {
+            let variable = key.to_uppercase().replace('.', "__");
+            format!("{key} is not set: name it in errand.toml or as ERRAND__{variable}, or use errand up")
+        };
+        Ok(Self {
+            nats: configured_nats(config).with_context(|| missing("nats.url"))?,
+            store: configured_store(config).with_context(|| missing("store.endpoint"))?,
+        })
+    }
+}
+
+/// The queue that the configuration names.
+pub fn configured_nats(config: &Config) -> Option<Connect> {
+    Some(Connect {
+        url: config.nats.url.clone()?,
+        token: config.nats.token.as_ref().map(|token| token.expose().to_owned()),
+        name: "errand".to_owned(),
+    })
+}
+
+/// The object store that the configuration names.
+pub fn configured_store(config: &Config) -> Option<StoreConfig> {
+    let store = &config.store;
+    Some(StoreConfig {
+        endpoint: store.endpoint.clone()?,
+        bucket: store.bucket.clone(),
+        access_key: store.access_key.clone()?,
+        secret_key: store.secret_key.as_ref()?.expose().to_owned(),
+        region: store.region.clone(),
+    })
+}
+
+/// Takes the address of the API before anything else is started.
+pub fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).with_context(|| {
+        format!("cannot listen on {address}; choose another with --listen, port 0 picks a free one")
+    })?;
+    listener.set_nonblocking(true).context("cannot set up the listener")?;
+    Ok(listener)
+}
+
+/// What the parts share.
+#[derive(Clone)]
+struct Parts {
+    records: Records,
+    store: Store,
+    broker: Arc<dyn Broker>,
+    catalog: CatalogService,
+    secrets: SecretStore,
+}
+
+/// The parts, running.
+pub struct Serving {
+    tasks: JoinSet<anyhow::Result<&'static str>>,
+    stop: CancellationToken,
+    records: Records,
+    queue: Arc<JetStream>,
+}
+
+/// Starts the parts; when this returns, a job would be accepted.
+pub async fn start(
+    config: &Config,
+    endpoints: &Endpoints,
+    roles: &Roles,
+    listener: Option<TcpListener>,
+) -> anyhow::Result<Serving> {
+    let store = Store::new(&endpoints.store);
+    let (records, queue, ()) = tokio::try_join!(
+        async { Records::connect(&config.database_url()).await.context("cannot open the records") },
+        connect(&endpoints.nats),
+        async { store.ensure_bucket().await.context("cannot use the object store") },
+    )?;
+    let queue = Arc::new(queue);
+    let sealer = Sealer::from_key_file(&config.key_file()).context("cannot use the secrets' key")?;
+    let settings = Settings {
+        max_timeout_seconds: config.agents_jobs.max_timeout_seconds as f64,
+        ..Settings::default()
+    };
+    let parts = Parts {
+        catalog: CatalogService::new(records.clone(), store.clone(), settings),
+        secrets: SecretStore::new(records.clone(), sealer),
+        broker: Arc::clone(&queue) as Arc<dyn Broker>,
+        records: records.clone(),
+        store,
+    };
+    let mut serving = Serving { tasks: JoinSet::new(), stop: CancellationToken::new(), records, queue };
+    if roles.keeper {
+        serving.keep(config, &parts);
+    }
+    if !roles.steps.is_empty() {
+        let work = worker::start_worker(config, &parts, &roles.steps, serving.stop.clone())?;
+        serving.tasks.spawn(async move {
+            work.await;
+            Ok("worker")
+        });
+    }
+    if let Some(listener) = listener {
+        serving.serve(listener, &parts)?;
+    }
+    Ok(serving)
+}
+
+async fn connect(to: &Connect) -> anyhow::Result<JetStream> {
+    let (queue, drift) = JetStream::connect(to, Limits::default())
+        .await
+        .with_context(|| format!("cannot use the queue at {}", to.url))?;
+    for drift in drift {
+        tracing::warn!(%drift, "the queue has other settings than expected");
+    }
+    Ok(queue)
+}
+
+impl Serving {
+    /// Waits until a part ends that should not, and says which and why.
+    pub async fn failed(&mut self) -> anyhow::Error {
+        match self.tasks.join_next().await {
+            Some(Ok(Ok(part))) => anyhow::anyhow!("the {part} ended unexpectedly"),
+            Some(Ok(Err(error))) => error,
+            Some(Err(error)) => anyhow::anyhow!("a part of the platform ended: {error}"),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Stops accepting and pulling, and waits for what is in hand. Agents go on.
+    pub async fn drain(mut self) {
+        self.stop.cancel();
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(DRAIN, ended).await.is_err() {
+            tracing::warn!("some requests did not end in time and are broken off");
+        }
+        self.tasks.abort_all();
+        if let Err(error) = self.queue.flush().await {
+            tracing::warn!(%error, "the queue did not take the last words");
+        }
+        self.records.close().await;
+    }
+
+    /// Facts into rows, and the sweeper.
+    fn keep(&mut self, config: &Config, parts: &Parts) {
+        let projection =
+            projector::run(Arc::clone(&parts.broker), parts.records.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            projection.await;
+            Ok("projector")
+        });
+        let sweeper = Sweeper {
+            records: parts.records.clone(),
+            broker: Arc::clone(&parts.broker),
+            store: parts.store.clone(),
+            retention: config.retention.clone(),
+        };
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            sweeper.run(stop).await;
+            Ok("sweeper")
+        });
+    }
+
+    /// The API.
+    fn serve(&mut self, listener: TcpListener, parts: &Parts) -> anyhow::Result<()> {
+        let app = App {
+            records: parts.records.clone(),
+            store: parts.store.clone(),
+            broker: Arc::clone(&parts.broker),
+            catalog: parts.catalog.clone(),
+            secrets: parts.secrets.clone(),
+        };
+        let listener = tokio::net::TcpListener::from_std(listener).context("cannot use the listener")?;
+        let service = TowerToHyperService::new(http::router(app));
+        let stop = self.stop.clone();
+        let ending = stop.clone();
+        self.tasks.spawn(async move {
+            let connection = |socket| {
+                let (service, ending) = (service.clone(), ending.clone());
+                async move {
+                    let builder = Builder::new(TokioExecutor::new()).http1_only();
+                    let connection = builder.serve_connection(TokioIo::new(socket), service);
+                    tokio::pin!(connection);
+                    // A connection that breaks off is its client's affair.
+                    let _ = tokio::select! {
+                        ended = connection.as_mut() => ended,
+                        () = ending.cancelled() => {
+                            connection.as_mut().graceful_shutdown();
+                            connection.await
+                        }
+                    };
+                }
+            };
+            listen::accept(listener, stop, connection).await;
+            Ok("API server")
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! The worker's part of the wiring: steps, and where their agents run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use streams::phase::StepName;
+use tokio_util::sync::CancellationToken;
+use workers::claims::Claims;
+use workers::ends::Ends;
+use workers::executor::Executor;
+use workers::executor::process::Process;
+use workers::logs::{LogReader, LogSink};
+use workers::runtime::{self, Steps};
+use workers::status::StatusFeed;
+use workers::steps::{Act, Archive, Invoke, Resolve, RunSettings, Stage};
+use workers::janitor;
+
+use super::Parts;
+use crate::config::Config;
+
+/// Bytes of a script's stdout and stderr that are kept, each.
+const OUTPUT_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Where the program beside the agents is: beside this one, unless a variable names it.
+pub fn runner_program() -> PathBuf {
+    if let Some(program) = std::env::var_os("ERRAND_RUNNER") {
+        return program.into();
+    }
+    let own = std::env::current_exe().unwrap_or_default();
+    own.with_file_name("errand-runner")
+}
+
+/// Sets the steps up. The work that is returned ends when told to stop; agents then go on.
+pub(super) fn start_worker(
+    config: &Config,
+    parts: &Parts,
+    steps: &[StepName],
+    stop: CancellationToken,
+) -> anyhow::Result<impl Future<Output = ()> + Send + use<>> {
+    let (broker, store) = (&parts.broker, &parts.store);
+    let runs_agents = steps.contains(&StepName::Invoke);
+    let executor = runs_agents.then(|| executor(config, parts)).transpose()?;
+    let mut set = Steps::default();
+    for step in steps {
+        match step {
+            StepName::Resolve => {
+                let catalog = Arc::new(parts.catalog.clone());
+                set.resolve = Some(Resolve { catalog, store: store.clone() });
+            }
+            StepName::Stage => {
+                let ends = Ends::new(Arc::clone(broker));
+                set.stage = Some(Stage { store: store.clone(), ends });
+            }
+            StepName::Invoke => {
+                if let Some(executor) = &executor {
+                    let slots = usize::try_from(config.worker.slots)?;
+                    set.invoke = Some((invoke(config, parts, executor)?, slots));
+                }
+            }
+            StepName::Act => set.act = Some(Act { store: store.clone() }),
+            StepName::Archive => {
+                let logs = LogReader::new(Arc::clone(broker));
+                set.archive = Some(Archive { store: store.clone(), logs });
+            }
+        }
+    }
+    let janitor = executor.map(|executor| janitor::run(Arc::clone(broker), executor, stop.clone()));
+    let work = runtime::run(Arc::clone(broker), store.clone(), set, stop);
+    Ok(async move {
+        let clearing = async {
+            if let Some(janitor) = janitor {
+                janitor.await;
+            }
+        };
+        tokio::join!(work, clearing);
+    })
+}
+
+fn executor(config: &Config, parts: &Parts) -> anyhow::Result<Arc<dyn Executor>> {
+    let runner = runner_program();
+    if !runner.is_file() {
+        anyhow::bail!(
+            "the program {} does not exist: build it (cargo build -p errand-runner), or name it \
+             with ERRAND_RUNNER",
+            runner.display()
+        );
+    }
+    let runs = config.data_dir().join("runs");
+    let process = Process::new(runs.clone(), runner, parts.store.clone())
+        .with_context(|| format!("cannot make {}", runs.display()))?;
+    Ok(Arc::new(process))
+}
+
+fn invoke(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyhow::Result<Invoke> {
+    let broker = || Arc::clone(&parts.broker);
+    let locks = config.data_dir().join("workers");
+    let lost_after = Duration::from_secs(config.claims.lost_after_seconds);
+    let claims = Claims::new(broker(), place(config), locks.clone(), lost_after)
+        .with_context(|| format!("cannot use {}", locks.display()))?;
+    let jobs = &config.agents_jobs;
+    Ok(Invoke {
+        claims,
+        ends: Ends::new(broker()),
+        executor: Arc::clone(executor),
+        secrets: Arc::new(parts.secrets.clone()),
+        store: parts.store.clone(),
+        logs: LogSink::new(broker(), parts.store.clone()),
+        status: StatusFeed::new(broker()),
+        settings: RunSettings {
+            grace: Duration::from_secs(config.worker.grace_seconds),
+            adapter_dirs: jobs.adapter_dirs.iter().map(|dir| dir.display().to_string()).collect(),
+            python: jobs.adapter_python.as_ref().map(|python| python.display().to_string()),
+            output_limit_bytes: OUTPUT_LIMIT_BYTES,
+        },
+    })
+}
+
+/// What this place is called: agents that were started here are found again only here.
+fn place(config: &Config) -> String {
+    let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = config.worker.place.clone().unwrap_or_else(|| host().trim().to_owned());
+    // Two platforms on one host are two places: each knows its own run directories only.
+    format!("{host}:{}", config.data_dir().display())
+}

@@ -1,0 +1,149 @@
+//! The sweeper: does again what a process that died may have left undone, and removes messages
+//! of jobs that were finished long enough ago.
+//!
+//! Each thing that it does may be done any number of times, also by several sweepers at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use streams::broker::{self, Broker};
+use streams::claim::Decision;
+use streams::id::JobId;
+use streams::phase::Phase;
+use streams::subject;
+use streams::topology::{Bucket, StreamName};
+use tokio_util::sync::CancellationToken;
+use workers::control::settle_cancel;
+use workers::ends::Ends;
+use workers::store::Store;
+
+use crate::config::Retention;
+use crate::http::{execute, removal};
+use crate::records::{self, Job, Records};
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// A submission is published right after its record; only one that is older was forgotten.
+const FORGOTTEN: SignedDuration = SignedDuration::from_secs(5);
+
+/// Jobs that are taken on at one look, of each kind.
+const AT_ONCE: u32 = 100;
+
+/// What it works on.
+pub struct Sweeper {
+    /// The records.
+    pub records: Records,
+    /// The queue.
+    pub broker: Arc<dyn Broker>,
+    /// The object store.
+    pub store: Store,
+    /// How long messages stay.
+    pub retention: Retention,
+}
+
+/// Why a look was broken off; the next one begins anew.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Records(#[from] records::Error),
+    #[error(transparent)]
+    Broker(#[from] broker::Error),
+    #[error(transparent)]
+    Removal(#[from] removal::Error),
+}
+
+impl Sweeper {
+    /// Looks again and again until told to stop.
+    pub async fn run(self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.look() => {}
+            }
+        }
+    }
+
+    /// One failure does not keep the other kinds of work from being done.
+    async fn look(&self) {
+        let outcomes = [
+            ("publish submissions", self.publish_forgotten().await),
+            ("settle cancelled jobs", self.settle_cancelled().await),
+            ("finish deletions", self.finish_deletions().await),
+            ("remove old messages", self.remove_old().await),
+        ];
+        for (what, outcome) in outcomes {
+            if let Err(error) = outcome {
+                tracing::warn!(%error, "sweeper could not {what}");
+            }
+        }
+    }
+
+    /// Records of which no fact was seen: their server died between commit and publication.
+    async fn publish_forgotten(&self) -> Result<(), Error> {
+        let before = Timestamp::now() - FORGOTTEN;
+        for job in self.records.jobs().unpublished(before, AT_ONCE).await? {
+            execute::submit(&*self.broker, &job).await?;
+            tracing::info!(job.id = %job.id, "published a submission that was not seen yet");
+        }
+        Ok(())
+    }
+
+    /// Jobs that are to be cancelled and that no worker has begun with.
+    async fn settle_cancelled(&self) -> Result<(), Error> {
+        let ends = Ends::new(Arc::clone(&self.broker));
+        for Job { id, workspace, .. } in self.records.jobs().cancelling(AT_ONCE).await? {
+            // The server may have died between the record and this.
+            if ends.decide(id, Decision::Cancel, "sweeper").await? == Decision::Cancel {
+                settle_cancel(&*self.broker, &workspace, id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Jobs whose deletion was begun.
+    async fn finish_deletions(&self) -> Result<(), Error> {
+        for Job { id, workspace, .. } in self.records.jobs().tombstoned(AT_ONCE).await? {
+            removal::remove(&self.records, &self.store, &*self.broker, &workspace, id).await?;
+        }
+        Ok(())
+    }
+
+    /// Finished jobs beyond the limits of time and number.
+    async fn remove_old(&self) -> Result<(), Error> {
+        let age = i64::try_from(self.retention.finished_seconds).unwrap_or(i64::MAX / 2);
+        let jobs = self.records.jobs();
+        let mut old = match Timestamp::now().checked_sub(SignedDuration::from_secs(age)) {
+            Ok(before) => jobs.finished_before(before, AT_ONCE).await?,
+            // Longer than there is time: nothing is that old.
+            Err(_) => Vec::new(),
+        };
+        let keep = u32::try_from(self.retention.finished_jobs).unwrap_or(u32::MAX);
+        old.extend(jobs.finished_beyond(keep, AT_ONCE).await?);
+        for job in old {
+            self.remove_messages(&job.workspace, job.id).await?;
+            jobs.set_purged(job.id).await?;
+        }
+        Ok(())
+    }
+
+    /// Everything of a job in streams and buckets.
+    async fn remove_messages(&self, workspace: &str, job: JobId) -> Result<(), Error> {
+        // In the order of the chain: nothing can then make again what was removed.
+        for phase in Phase::CHAIN {
+            let subject = subject::fact(phase, workspace, job);
+            self.broker.purge(StreamName::of(phase), &subject).await?;
+        }
+        self.broker.purge(StreamName::Status, &subject::status(workspace, job)).await?;
+        self.broker.purge(StreamName::Logs, &subject::logs(workspace, job)).await?;
+        for bucket in Bucket::ALL {
+            self.broker.remove(bucket, &job.to_string()).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! The two records that live in key-value buckets: who runs a job's agent, and who decided its
+//! end. What they mean, and when one may be taken over, is in `workers`.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::Attempt;
+
+/// The right to run the agent of one job. Key: the job's id in the bucket `claims`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Format version; 1.
+    pub v: u32,
+    /// Host, engine or cluster where the agent runs: only there can it be found again.
+    pub place: String,
+    /// The worker process: a name that is new at each start.
+    pub worker: String,
+    /// Which start of the agent this is.
+    pub attempt: Attempt,
+    /// When this worker took it, or renewed it last.
+    pub at: Timestamp,
+    /// Whether the run is over and its fact published.
+    pub done: bool,
+}
+
+/// Who decided how the job ends. Key: the job's id in the bucket `ends`; created once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Format version; 1.
+    pub v: u32,
+    /// The decision.
+    pub decided: Decision,
+    /// Who asked, for people.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The two ways in which an end is decided; the first to be created wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// Somebody cancelled the job: it never becomes completed.
+    Cancel,
+    /// The agent had ended before: a cancel comes too late.
+    Closed,
+}

@@ -1,0 +1,220 @@
+//! The facts: one struct a phase, each carried by one message on one subject.
+//!
+//! A job that is decided before its agent could run still leaves every fact: the outcome
+//! travels in them, and each later step passes it on.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::id::Attempt;
+use crate::outcome::Outcome;
+use crate::phase::Phase;
+use crate::schema::DateTime;
+use crate::snapshot::{ObjectRef, Part};
+
+/// An immutable message: this has happened.
+pub trait Fact: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The phase that it proves.
+    const PHASE: Phase;
+
+    /// How the job ends, once that is decided.
+    fn outcome(&self) -> Option<&Outcome>;
+}
+
+/// A fact that a step produces.
+pub trait Produced: Fact {
+    /// The fact of a job that is decided and has nothing to do in this phase.
+    fn passed_on(outcome: Outcome) -> Self;
+}
+
+/// A run was asked for. The only fact that others may publish.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Submitted {
+    /// The spec, as the body of an execute request has it. Absent when the job was created over
+    /// HTTP: its record then holds the snapshot already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<Map<String, Value>>,
+    /// The job's name; made from its id when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Everything that the job needs is known and pinned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resolved {
+    /// The [`crate::snapshot::Snapshot`]; absent when the job was refused.
+    pub snapshot: Option<Part>,
+    /// Set when the job is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+}
+
+/// The working directory is one bundle in the store.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Staged {
+    /// The result `input_workdir`; absent when staging failed.
+    pub input_workdir: Option<SavedResult>,
+    /// The agent's own files as a bundle, if it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ethos: Option<ObjectRef>,
+    /// Set when the job is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+}
+
+/// The agent has ended, or was decided not to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Invoked {
+    /// How.
+    pub outcome: Outcome,
+    /// The attempt that counts; absent when the agent was never started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    /// The results that count; keys that are not listed are swept.
+    pub results: Vec<SavedResult>,
+}
+
+/// The post-run action is done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Acted {
+    /// How the job ends, the action's failure included.
+    pub outcome: Outcome,
+    /// The results that the action saved.
+    pub results: Vec<SavedResult>,
+}
+
+/// The job is finished.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Archived {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The manifest: a pure function of the first five facts.
+    pub manifest: ObjectRef,
+    /// All log lines, as zstd-compressed JSON lines; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logs: Option<ObjectRef>,
+}
+
+/// What is known of the attempt that counts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// Which start of the agent it was.
+    pub attempt: Attempt,
+    /// Host, engine or cluster.
+    pub place: String,
+    /// When the runner started.
+    #[schemars(with = "DateTime")]
+    pub started_at: Timestamp,
+    /// When the invocation began: from here the time limit counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<DateTime>")]
+    pub invoked_at: Option<Timestamp>,
+    /// When the last process of the agent was gone.
+    #[schemars(with = "DateTime")]
+    pub ended_at: Timestamp,
+    /// Tokens, when the adapter reported them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Lines of its log.
+    pub log_lines: u64,
+}
+
+/// Token use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Prompt tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Completion tokens.
+    pub output_tokens: u64,
+}
+
+/// A named, downloadable output of a job, whole and verified.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SavedResult {
+    /// Its name.
+    pub name: String,
+    /// Directory (a gzipped tar) or file.
+    pub kind: ResultKind,
+    /// The object.
+    pub object: ObjectRef,
+    /// False when the agent was interrupted, so that files may be half written, or when
+    /// something was skipped.
+    pub complete: bool,
+    /// What was left out and why, bounded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Skipped>,
+    /// How many further entries were left out.
+    #[serde(default)]
+    pub skipped_more: u64,
+    /// When it was saved.
+    #[schemars(with = "DateTime")]
+    pub saved_at: Timestamp,
+}
+
+/// The form of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultKind {
+    /// Downloads as a gzipped tar.
+    Directory,
+    /// Downloads as it is.
+    File,
+}
+
+/// An entry that was left out of a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Skipped {
+    /// Its path; bytes that are not UTF-8 are written `\xNN`.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+macro_rules! facts {
+    ($($name:ident, $outcome:expr;)*) => {$(
+        impl Fact for $name {
+            const PHASE: Phase = Phase::$name;
+
+            fn outcome(&self) -> Option<&Outcome> {
+                let read: fn(&Self) -> Option<&Outcome> = $outcome;
+                read(self)
+            }
+        }
+    )*};
+}
+
+facts! {
+    Submitted, |_| None;
+    Resolved, |fact| fact.outcome.as_ref();
+    Staged, |fact| fact.outcome.as_ref();
+    Invoked, |fact| Some(&fact.outcome);
+    Acted, |fact| Some(&fact.outcome);
+    Archived, |fact| Some(&fact.outcome);
+}
+
+impl Produced for Resolved {
+    fn passed_on(outcome: Outcome) -> Self {
+        Self { snapshot: None, outcome: Some(outcome) }
+    }
+}
+
+impl Produced for Staged {
+    fn passed_on(outcome: Outcome) -> Self {
+        Self { input_workdir: None, ethos: None, outcome: Some(outcome) }
+    }
+}
+
+impl Produced for Invoked {
+    fn passed_on(outcome: Outcome) -> Self {
+        Self { outcome, run: None, results: Vec::new() }
+    }
+}
+
+impl Produced for Acted {
+    fn passed_on(outcome: Outcome) -> Self {
+        Self { outcome, results: Vec::new() }
+    }
+}

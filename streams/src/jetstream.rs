@@ -1,0 +1,359 @@
+//! The broker on a NATS server with JetStream. NATS types do not leave this module.
+
+mod delivery;
+mod ensure;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::{self, consumer, context, kv, stream};
+use async_nats::{Client, ConnectOptions};
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use crate::broker::{Broker, Delivery, Entry, Error, Expect, Publication, Published, Stored};
+use crate::topology::{Bucket, ConsumerSpec, Limits, StreamName};
+
+pub use ensure::Drift;
+
+/// The oldest server that has what the chain needs (consumer metadata, several filters).
+const OLDEST_SERVER: (i64, i64, i64) = (2, 10, 0);
+
+/// How long a pull request waits at the server before it is renewed.
+const PULL_EXPIRES: Duration = Duration::from_secs(30);
+
+/// How long an answer to a pull request that does not wait may take. Without it a request that is
+/// lost with its server would never end.
+const FETCH_ANSWERS: Duration = Duration::from_secs(5);
+
+/// JetStream's codes for "this subject's last message is another one".
+const WRONG_LAST_SEQUENCE: [u64; 2] = [10071, 10164];
+/// Its code for everything that its store refuses. Which limit struck is only in the words.
+const STORE_REFUSES: u64 = 10077;
+/// Its words for "this subject has its message already".
+const MAX_PER_SUBJECT: &str = "maximum messages per subject exceeded";
+/// Its words for a stream that is full.
+const MAX_BYTES: &str = "maximum bytes exceeded";
+/// Its code for an account or disk that is full.
+const STORAGE_FULL: u64 = 10047;
+
+/// How to reach the server.
+#[derive(Clone, Debug)]
+pub struct Connect {
+    /// `nats://host:port`, several separated by commas.
+    pub url: String,
+    /// The server's token, if it wants one.
+    pub token: Option<String>,
+    /// What the connection is called in the server's lists.
+    pub name: String,
+}
+
+/// What a consumer still has before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backlog {
+    /// Messages that were never delivered.
+    pub waiting: u64,
+    /// Messages that were delivered and not settled.
+    pub unsettled: u64,
+}
+
+/// A connection with everything the chain needs in place.
+pub struct JetStream {
+    client: Client,
+    context: jetstream::Context,
+    buckets: HashMap<Bucket, kv::Store>,
+    /// Handles of consumers that are known to exist; asking the server again costs a round trip.
+    consumers: Mutex<HashMap<ConsumerSpec, consumer::PullConsumer>>,
+}
+
+impl JetStream {
+    /// Connects, refuses a server that is too old, and makes what is missing. What exists with
+    /// other settings is left alone and reported.
+    pub async fn connect(to: &Connect, limits: Limits) -> Result<(Self, Vec<Drift>), Error> {
+        let mut options = ConnectOptions::new()
+            .name(&to.name)
+            .request_timeout(Some(Duration::from_secs(10)))
+            .event_callback(|event| async move { tracing::info!(%event, "nats connection") });
+        if let Some(token) = &to.token {
+            options = options.token(token.clone());
+        }
+        let addresses: Vec<_> = to.url.split(',').map(str::trim).collect();
+        let client = options.connect(addresses).await.map_err(unavailable)?;
+        let (major, minor, patch) = OLDEST_SERVER;
+        if !client.is_server_compatible(major, minor, patch) {
+            return Err(Error::Refused {
+                what: format!("the server at {}", to.url),
+                reason: format!(
+                    "it has version {}, {major}.{minor} or newer is needed",
+                    client.server_info().version
+                ),
+            });
+        }
+        let context = jetstream::new(client.clone());
+        let (buckets, drift) = ensure::topology(&context, limits).await?;
+        Ok((Self { client, context, buckets, consumers: Mutex::default() }, drift))
+    }
+
+    /// Waits until what was written is with the server.
+    pub async fn flush(&self) -> Result<(), Error> {
+        self.client.flush().await.map_err(unavailable)
+    }
+
+    /// Whether the connection stands now.
+    pub fn is_connected(&self) -> bool {
+        self.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    async fn stream(&self, name: StreamName) -> Result<stream::Stream<()>, Error> {
+        self.context.get_stream_no_info(name.as_str()).await.map_err(unavailable)
+    }
+
+    async fn consumer(&self, spec: &ConsumerSpec) -> Result<consumer::PullConsumer, Error> {
+        let mut known = self.consumers.lock().await;
+        if let Some(consumer) = known.get(spec) {
+            return Ok(consumer.clone());
+        }
+        let consumer = ensure::consumer(&self.context, spec).await?;
+        known.insert(spec.clone(), consumer.clone());
+        Ok(consumer)
+    }
+
+    fn bucket(&self, bucket: Bucket) -> Result<&kv::Store, Error> {
+        self.buckets.get(&bucket).ok_or_else(|| Error::Missing(format!("bucket {bucket:?}")))
+    }
+}
+
+#[async_trait]
+impl Broker for JetStream {
+    async fn publish(&self, publication: Publication) -> Result<Published, Error> {
+        let subject = publication.subject.clone();
+        let mut message = PublishMessage::build().payload(publication.payload);
+        if let Some(id) = &publication.message_id {
+            message = message.message_id(id);
+        }
+        message = match publication.expect {
+            Expect::Any => message,
+            Expect::Empty => message.expected_last_subject_sequence(0),
+            Expect::Last(sequence) => message.expected_last_subject_sequence(sequence),
+        };
+        if let Some(traceparent) = &publication.traceparent {
+            message = message.header("traceparent", traceparent.as_str());
+        }
+        let confirmed = match self.context.send_publish(subject.clone(), message).await {
+            Ok(confirmation) => confirmation.await,
+            Err(error) => Err(error),
+        };
+        match confirmed {
+            Ok(ack) if ack.duplicate => Ok(Published::Exists),
+            Ok(ack) => Ok(Published::Stored(ack.sequence)),
+            Err(error) => publish_failed(&subject, &error),
+        }
+    }
+
+    async fn last(&self, stream: StreamName, subject: &str) -> Result<Option<Stored>, Error> {
+        let found = self.stream(stream).await?.get_last_raw_message_by_subject(subject).await;
+        match found {
+            Ok(message) => Ok(Some(stored(message))),
+            Err(error) if error.kind() == stream::LastRawMessageErrorKind::NoMessageFound => {
+                Ok(None)
+            }
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    async fn next(
+        &self,
+        stream: StreamName,
+        subject: &str,
+        from: u64,
+    ) -> Result<Option<Stored>, Error> {
+        let stream = self.stream(stream).await?;
+        direct(stream.direct_get_next_for_subject(subject, Some(from.max(1))).await)
+    }
+
+    async fn at(&self, stream: StreamName, sequence: u64) -> Result<Option<Stored>, Error> {
+        direct(self.stream(stream).await?.direct_get(sequence).await)
+    }
+
+    async fn purge(&self, stream: StreamName, subject: &str) -> Result<(), Error> {
+        let purge = self.stream(stream).await?.purge().filter(subject).await;
+        purge.map(drop).map_err(unavailable)
+    }
+
+    async fn ensure_consumer(&self, consumer: &ConsumerSpec) -> Result<(), Error> {
+        self.consumer(consumer).await.map(drop)
+    }
+
+    async fn consumers(&self, stream: StreamName) -> Result<Vec<String>, Error> {
+        self.stream(stream).await?.consumer_names().try_collect().await.map_err(unavailable)
+    }
+
+    async fn deliveries(
+        &self,
+        spec: &ConsumerSpec,
+        ahead: usize,
+    ) -> Result<BoxStream<'static, Result<Delivery, Error>>, Error> {
+        let consumer = self.fresh(spec).await?;
+        let messages = consumer
+            .stream()
+            .max_messages_per_batch(ahead)
+            .expires(PULL_EXPIRES)
+            .heartbeat(PULL_EXPIRES / 2)
+            .messages()
+            .await
+            .map_err(unavailable)?;
+        Ok(messages.map(|message| delivery::wrap(message.map_err(unavailable)?)).boxed())
+    }
+
+    async fn fetch(&self, spec: &ConsumerSpec, max: usize) -> Result<Vec<Delivery>, Error> {
+        if max == 0 {
+            // The server would take it for one.
+            return Ok(Vec::new());
+        }
+        let consumer = self.consumer(spec).await?;
+        let found = timeout(FETCH_ANSWERS, async {
+            let batch = consumer.fetch().max_messages(max).messages().await.map_err(unavailable)?;
+            batch.try_collect::<Vec<_>>().await.map_err(unavailable)
+        });
+        let found = found.await.unwrap_or_else(|elapsed| Err(unavailable(elapsed)));
+        if found.is_err() {
+            // The consumer may have been removed: the next call makes it again.
+            self.consumers.lock().await.remove(spec);
+        }
+        found?.into_iter().map(delivery::wrap).collect()
+    }
+
+    async fn hints(&self, subject: &str) -> Result<BoxStream<'static, ()>, Error> {
+        let messages = self.client.subscribe(subject.to_owned()).await.map_err(unavailable)?;
+        Ok(messages.map(drop).boxed())
+    }
+
+    async fn get(&self, bucket: Bucket, key: &str) -> Result<Option<Entry>, Error> {
+        let entry = self.bucket(bucket)?.entry(key).await.map_err(unavailable)?;
+        Ok(entry
+            .filter(|entry| entry.operation == kv::Operation::Put)
+            .map(|entry| Entry { value: entry.value, revision: entry.revision }))
+    }
+
+    async fn create(&self, bucket: Bucket, key: &str, value: Bytes) -> Result<Option<u64>, Error> {
+        match self.bucket(bucket)?.create(key, value).await {
+            Ok(revision) => Ok(Some(revision)),
+            Err(error) if error.kind() == kv::CreateErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    async fn update(
+        &self,
+        bucket: Bucket,
+        key: &str,
+        value: Bytes,
+        revision: u64,
+    ) -> Result<Option<u64>, Error> {
+        match self.bucket(bucket)?.update(key, value, revision).await {
+            Ok(revision) => Ok(Some(revision)),
+            Err(error) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => Ok(None),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    async fn remove(&self, bucket: Bucket, key: &str) -> Result<(), Error> {
+        self.bucket(bucket)?.purge(key).await.map_err(unavailable)
+    }
+}
+
+impl JetStream {
+    /// Removes a durable consumer; whoever reads it makes it anew and is given everything again.
+    pub async fn remove_consumer(&self, spec: &ConsumerSpec) -> Result<(), Error> {
+        self.consumers.lock().await.remove(spec);
+        let stream = self.stream(spec.stream).await?;
+        stream.delete_consumer(&spec.name).await.map(drop).map_err(unavailable)
+    }
+
+    /// What a consumer still has before it; `None` when it does not exist.
+    pub async fn backlog(&self, spec: &ConsumerSpec) -> Result<Option<Backlog>, Error> {
+        let stream = self.stream(spec.stream).await?;
+        match stream.consumer_info(&spec.name).await {
+            Ok(info) => {
+                let unsettled = info.num_ack_pending as u64;
+                Ok(Some(Backlog { waiting: info.num_pending, unsettled }))
+            }
+            Err(error) if error.kind() == context::ConsumerInfoErrorKind::NotFound => Ok(None),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    /// A consumer that is looked up again: the one remembered may have been removed.
+    async fn fresh(&self, spec: &ConsumerSpec) -> Result<consumer::PullConsumer, Error> {
+        self.consumers.lock().await.remove(spec);
+        self.consumer(spec).await
+    }
+}
+
+/// Tells "it stands already" from a failure.
+fn publish_failed(subject: &str, error: &context::PublishError) -> Result<Published, Error> {
+    use context::PublishErrorKind::{MaxPayloadExceeded, StreamNotFound};
+    let server = std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref::<jetstream::Error>());
+    match (error.kind(), server) {
+        (StreamNotFound, _) => Err(Error::Missing(format!("stream for subject {subject}"))),
+        (MaxPayloadExceeded, _) => Err(Error::Refused {
+            what: format!("a message on {subject}"),
+            reason: error.to_string(),
+        }),
+        (_, Some(server)) => {
+            let (code, words) = (server.error_code().0, server.to_string());
+            let store_says = |limit| code == STORE_REFUSES && words.contains(limit);
+            if WRONG_LAST_SEQUENCE.contains(&code) || store_says(MAX_PER_SUBJECT) {
+                return Ok(Published::Exists);
+            }
+            if code == STORAGE_FULL || store_says(MAX_BYTES) {
+                return Err(Error::Full(format!("of subject {subject}")));
+            }
+            Err(Error::Refused { what: format!("a message on {subject}"), reason: words })
+        }
+        // A missing permission shows as a time-out too; the reason is in the connection's log.
+        _ => Err(Error::Unavailable(error.to_string())),
+    }
+}
+
+fn direct(
+    found: Result<jetstream::message::StreamMessage, stream::DirectGetError>,
+) -> Result<Option<Stored>, Error> {
+    match found {
+        Ok(message) => Ok(Some(stored(message))),
+        Err(error) if error.kind() == stream::DirectGetErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unavailable(error)),
+    }
+}
+
+fn stored(message: jetstream::message::StreamMessage) -> Stored {
+    Stored {
+        subject: message.subject.to_string(),
+        sequence: message.sequence,
+        payload: message.payload,
+        at: timestamp(message.time),
+    }
+}
+
+/// The server's nanoseconds, cut to the microseconds that the platform uses everywhere.
+fn timestamp(time: async_nats::datetime::DateTime) -> Timestamp {
+    let microseconds = time.unix_timestamp_nanos() / 1_000;
+    i64::try_from(microseconds)
+        .ok()
+        .and_then(|us| Timestamp::from_microsecond(us).ok())
+        .unwrap_or_default()
+}
+
+fn unavailable(error: impl std::fmt::Display) -> Error {
+    Error::Unavailable(error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

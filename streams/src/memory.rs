@@ -1,0 +1,373 @@
+//! The broker in memory: the same rules as the server's, for tests and simulations. It keeps
+//! nothing on disk and forgets everything when it is dropped.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use jiff::Timestamp;
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+use crate::broker::{
+    Broker, Delivery, Entry, Error, Expect, Publication, Published, Settle, Settler, Stored,
+};
+use crate::topology::{
+    ACK_WAIT, Bucket, ConsumerSpec, Limits, StreamName, StreamSpec, shared_consumers, streams,
+};
+
+/// How often waiting deliveries look again; redelivery after a wait needs no other clock.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A broker that many tasks may share.
+#[derive(Clone)]
+pub struct Memory {
+    state: Arc<Mutex<State>>,
+    published: broadcast::Sender<String>,
+}
+
+#[derive(Default)]
+struct State {
+    streams: HashMap<StreamName, Kept>,
+    consumers: HashMap<(StreamName, String), Progress>,
+    buckets: HashMap<(Bucket, String), Entry>,
+    revision: u64,
+}
+
+struct Kept {
+    spec: StreamSpec,
+    messages: BTreeMap<u64, Stored>,
+    next: u64,
+    ids: HashMap<String, u64>,
+}
+
+#[derive(Default)]
+struct Progress {
+    filter: String,
+    /// Sequences that were delivered at least once; those not in `open` are settled.
+    delivered: u64,
+    open: BTreeMap<u64, Open>,
+}
+
+struct Open {
+    times: u64,
+    again_at: Instant,
+}
+
+impl Memory {
+    /// A broker with the streams and shared consumers of the chain.
+    pub fn new(limits: Limits) -> Self {
+        let mut state = State::default();
+        for spec in streams(limits) {
+            let kept = Kept { spec, messages: BTreeMap::new(), next: 1, ids: HashMap::new() };
+            state.streams.insert(kept.spec.name, kept);
+        }
+        for consumer in shared_consumers() {
+            state.ensure(&consumer);
+        }
+        let (published, _) = broadcast::channel(1024);
+        Self { state: Arc::new(Mutex::new(state)), published }
+    }
+
+    /// Removes a durable consumer, as an operator might.
+    pub fn delete_consumer(&self, consumer: &ConsumerSpec) {
+        self.lock().consumers.remove(&(consumer.stream, consumer.name.clone()));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn take(&self, spec: &ConsumerSpec, max: usize) -> Vec<Delivery> {
+        self.lock()
+            .take(spec, max)
+            .into_iter()
+            .map(|(message, times)| {
+                let settler = MemorySettler {
+                    broker: self.clone(),
+                    consumer: (spec.stream, spec.name.clone()),
+                    sequence: message.sequence,
+                };
+                Delivery::new(message, times, Arc::new(settler))
+            })
+            .collect()
+    }
+}
+
+impl State {
+    fn ensure(&mut self, spec: &ConsumerSpec) {
+        let progress = self.consumers.entry((spec.stream, spec.name.clone())).or_default();
+        progress.filter.clone_from(&spec.filter);
+    }
+
+    fn stream(&mut self, name: StreamName) -> Result<&mut Kept, Error> {
+        self.streams.get_mut(&name).ok_or_else(|| Error::Missing(format!("stream {name:?}")))
+    }
+
+    /// Marks up to `max` messages as delivered and returns them with their delivery counts.
+    fn take(&mut self, spec: &ConsumerSpec, max: usize) -> Vec<(Stored, u64)> {
+        self.ensure(spec);
+        let Some(kept) = self.streams.get(&spec.stream) else { return Vec::new() };
+        let Some(progress) = self.consumers.get_mut(&(spec.stream, spec.name.clone())) else {
+            return Vec::new();
+        };
+        let now = Instant::now();
+        let mut taken = Vec::new();
+        progress.open.retain(|sequence, _| kept.messages.contains_key(sequence));
+        for (sequence, open) in &mut progress.open {
+            if taken.len() < max && open.again_at <= now {
+                open.times += 1;
+                open.again_at = now + ACK_WAIT;
+                taken.push((kept.messages[sequence].clone(), open.times));
+            }
+        }
+        for (sequence, message) in kept.messages.range(progress.delivered + 1..) {
+            if taken.len() == max {
+                break;
+            }
+            progress.delivered = *sequence;
+            if matches(&progress.filter, &message.subject) {
+                let open = Open { times: 1, again_at: now + ACK_WAIT };
+                progress.open.insert(*sequence, open);
+                taken.push((message.clone(), 1));
+            }
+        }
+        taken
+    }
+}
+
+impl Kept {
+    fn last(&self, subject: &str) -> Option<&Stored> {
+        self.messages.values().rev().find(|message| message.subject == subject)
+    }
+
+    fn publish(&mut self, publication: Publication) -> Result<Published, Error> {
+        let subject = publication.subject;
+        if publication.message_id.as_ref().is_some_and(|id| self.ids.contains_key(id)) {
+            return Ok(Published::Exists);
+        }
+        let last = self.last(&subject).map_or(0, |message| message.sequence);
+        let expected = match publication.expect {
+            Expect::Any => last,
+            Expect::Empty => 0,
+            Expect::Last(sequence) => sequence,
+        };
+        if expected != last {
+            return Ok(Published::Exists);
+        }
+        let there = self.messages.values().filter(|message| message.subject == subject).count();
+        let limit = self.spec.per_subject as usize;
+        if limit > 0 && there >= limit {
+            if self.spec.refuse_second {
+                return Ok(Published::Exists);
+            }
+            let oldest = self.messages.values().find(|message| message.subject == subject);
+            if let Some(sequence) = oldest.map(|message| message.sequence) {
+                self.messages.remove(&sequence);
+            }
+        }
+        let bytes: usize = self.messages.values().map(|message| message.payload.len()).sum();
+        let max_bytes = usize::try_from(self.spec.max_bytes).unwrap_or(usize::MAX);
+        if max_bytes > 0 && bytes + publication.payload.len() > max_bytes {
+            return Err(Error::Full(format!("of subject {subject}")));
+        }
+        let sequence = self.next;
+        self.next += 1;
+        if let Some(id) = publication.message_id {
+            self.ids.insert(id, sequence);
+        }
+        let at = Timestamp::now();
+        self.messages
+            .insert(sequence, Stored { subject, sequence, payload: publication.payload, at });
+        Ok(Published::Stored(sequence))
+    }
+}
+
+#[async_trait]
+impl Broker for Memory {
+    async fn publish(&self, publication: Publication) -> Result<Published, Error> {
+        let subject = publication.subject.clone();
+        let published = {
+            let mut state = self.lock();
+            let kept = state
+                .streams
+                .values_mut()
+                .find(|kept| kept.spec.subjects.iter().any(|filter| matches(filter, &subject)))
+                .ok_or_else(|| Error::Missing(format!("stream for subject {subject}")))?;
+            kept.publish(publication)
+        };
+        // Nobody may be listening; that is what hints are like.
+        let _ = self.published.send(subject);
+        published
+    }
+
+    async fn last(&self, stream: StreamName, subject: &str) -> Result<Option<Stored>, Error> {
+        Ok(self.lock().stream(stream)?.last(subject).cloned())
+    }
+
+    async fn next(
+        &self,
+        stream: StreamName,
+        subject: &str,
+        from: u64,
+    ) -> Result<Option<Stored>, Error> {
+        let mut state = self.lock();
+        let mut messages = state.stream(stream)?.messages.range(from..);
+        Ok(messages.find(|(_, message)| matches(subject, &message.subject)).map(|(_, m)| m.clone()))
+    }
+
+    async fn at(&self, stream: StreamName, sequence: u64) -> Result<Option<Stored>, Error> {
+        Ok(self.lock().stream(stream)?.messages.get(&sequence).cloned())
+    }
+
+    async fn purge(&self, stream: StreamName, subject: &str) -> Result<(), Error> {
+        self.lock()
+            .stream(stream)?
+            .messages
+            .retain(|_, message| !matches(subject, &message.subject));
+        Ok(())
+    }
+
+    async fn ensure_consumer(&self, consumer: &ConsumerSpec) -> Result<(), Error> {
+        self.lock().ensure(consumer);
+        Ok(())
+    }
+
+    async fn consumers(&self, stream: StreamName) -> Result<Vec<String>, Error> {
+        let state = self.lock();
+        Ok(state.consumers.keys().filter(|key| key.0 == stream).map(|key| key.1.clone()).collect())
+    }
+
+    async fn deliveries(
+        &self,
+        consumer: &ConsumerSpec,
+        ahead: usize,
+    ) -> Result<BoxStream<'static, Result<Delivery, Error>>, Error> {
+        let (broker, consumer) = (self.clone(), consumer.clone());
+        let batches = stream::unfold((), move |()| {
+            let (broker, consumer) = (broker.clone(), consumer.clone());
+            async move {
+                loop {
+                    let taken = broker.take(&consumer, ahead.max(1));
+                    if !taken.is_empty() {
+                        return Some((stream::iter(taken.into_iter().map(Ok)), ()));
+                    }
+                    tokio::time::sleep(LOOK).await;
+                }
+            }
+        });
+        Ok(batches.flatten().boxed())
+    }
+
+    async fn fetch(&self, consumer: &ConsumerSpec, max: usize) -> Result<Vec<Delivery>, Error> {
+        Ok(self.take(consumer, max))
+    }
+
+    async fn hints(&self, subject: &str) -> Result<BoxStream<'static, ()>, Error> {
+        let filter = subject.to_owned();
+        let receiver = self.published.subscribe();
+        let hints = stream::unfold((receiver, filter), |(mut receiver, filter)| async move {
+            loop {
+                match receiver.recv().await {
+                    Ok(subject) if !matches(&filter, &subject) => {}
+                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                        return Some(((), (receiver, filter)));
+                    }
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                }
+            }
+        });
+        Ok(hints.boxed())
+    }
+
+    async fn get(&self, bucket: Bucket, key: &str) -> Result<Option<Entry>, Error> {
+        Ok(self.lock().buckets.get(&(bucket, key.to_owned())).cloned())
+    }
+
+    async fn create(&self, bucket: Bucket, key: &str, value: Bytes) -> Result<Option<u64>, Error> {
+        let mut state = self.lock();
+        if state.buckets.contains_key(&(bucket, key.to_owned())) {
+            return Ok(None);
+        }
+        Ok(Some(state.write(bucket, key, value)))
+    }
+
+    async fn update(
+        &self,
+        bucket: Bucket,
+        key: &str,
+        value: Bytes,
+        revision: u64,
+    ) -> Result<Option<u64>, Error> {
+        let mut state = self.lock();
+        let there = state.buckets.get(&(bucket, key.to_owned()));
+        if there.is_none_or(|entry| entry.revision != revision) {
+            return Ok(None);
+        }
+        Ok(Some(state.write(bucket, key, value)))
+    }
+
+    async fn remove(&self, bucket: Bucket, key: &str) -> Result<(), Error> {
+        self.lock().buckets.remove(&(bucket, key.to_owned()));
+        Ok(())
+    }
+}
+
+impl State {
+    fn write(&mut self, bucket: Bucket, key: &str, value: Bytes) -> u64 {
+        self.revision += 1;
+        let entry = Entry { value, revision: self.revision };
+        self.buckets.insert((bucket, key.to_owned()), entry);
+        self.revision
+    }
+}
+
+struct MemorySettler {
+    broker: Memory,
+    consumer: (StreamName, String),
+    sequence: u64,
+}
+
+#[async_trait]
+impl Settler for MemorySettler {
+    async fn settle(&self, settle: Settle) -> Result<(), Error> {
+        let mut state = self.broker.lock();
+        let Some(progress) = state.consumers.get_mut(&self.consumer) else { return Ok(()) };
+        let again_at = match settle {
+            Settle::Ack | Settle::Term => {
+                progress.open.remove(&self.sequence);
+                return Ok(());
+            }
+            Settle::Nak(after) => Instant::now() + after,
+            Settle::Progress => Instant::now() + ACK_WAIT,
+        };
+        if let Some(open) = progress.open.get_mut(&self.sequence) {
+            open.again_at = again_at;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a subject falls under a filter; an empty filter takes everything.
+fn matches(filter: &str, subject: &str) -> bool {
+    if filter.is_empty() {
+        return true;
+    }
+    let mut tokens = subject.split('.');
+    for wanted in filter.split('.') {
+        match (wanted, tokens.next()) {
+            (">", Some(_)) => return true,
+            ("*", Some(_)) => {}
+            (wanted, Some(token)) if wanted == token => {}
+            _ => return false,
+        }
+    }
+    tokens.next().is_none()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! The snapshot: everything a job runs with, fixed at submission, and no secret's value.
+//!
+//! Later edits to the agent, its environment or a fileset do not change it: filesets are pinned
+//! by the content address of their listing, bundles by the key and digest of the object.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// An object in the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ObjectRef {
+    /// Its key within the bucket.
+    pub key: String,
+    /// Its length in bytes.
+    pub size: u64,
+    /// The hexadecimal SHA-256 of its bytes.
+    pub sha256: String,
+}
+
+/// A value that rides in the message while it is small, and in the store when it is not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The value itself.
+    Inline(Value),
+    /// Where its JSON is.
+    Stored(ObjectRef),
+}
+
+/// What a submitted job runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Snapshot {
+    /// The job's name.
+    pub name: String,
+    /// The prompt: the request's, or the agent's default.
+    pub input: String,
+    /// The user's context, without `nemo_helix`.
+    pub context: Map<String, Value>,
+    /// Limit of the invocation in seconds.
+    pub timeout_seconds: f64,
+    /// How often the agent may be started at most.
+    pub max_attempts: u32,
+    /// What the API shows as `spec`.
+    pub spec: Spec,
+    /// What the working directory is filled with first.
+    pub base: Option<Source>,
+    /// What is laid over it, in order.
+    pub mounts: Vec<Mount>,
+    /// The files beside agent.yaml.
+    pub ethos: Option<Source>,
+}
+
+/// The part of the snapshot that the API shows, in the reference's shape.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spec {
+    /// The request's spec with its defaults filled in.
+    pub request: Value,
+    /// The resolved and merged agent.
+    pub agent: AgentSnapshot,
+    /// `workspace/name` of the agent; absent for an inline one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_ref: Option<String>,
+    /// The working directory with canonical references.
+    pub workdir: Option<Value>,
+    /// The compute spec.
+    pub compute: Option<Value>,
+    /// Variable → secret reference, as typed.
+    pub secrets: BTreeMap<String, String>,
+    /// What follows a success.
+    pub post_run_action: Action,
+    /// The user's context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Map<String, Value>>,
+}
+
+/// The agent as it was at submission.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentSnapshot {
+    /// Its registered name, or `config.name` of an inline one.
+    pub name: String,
+    /// Its workspace.
+    pub workspace: String,
+    /// The resolved and merged config.
+    pub config: Value,
+    /// Always `nemo-agents-spec-v1`.
+    pub config_format: String,
+}
+
+/// A post-run action.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Action {
+    /// Its kind, for example `agents.noop`.
+    pub kind: String,
+    /// Its configuration.
+    #[serde(default)]
+    pub config: Map<String, Value>,
+}
+
+/// Something that fills a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Part of a fileset's revision.
+    Files {
+        /// The listing: JSON lines of [`FileEntry`], sorted by path.
+        listing: ObjectRef,
+        /// A directory (no trailing slash; empty = all) or one file in it.
+        path: String,
+    },
+    /// Part of a job's result.
+    Bundle {
+        /// The gzipped tar; its entries stand below one top-level directory.
+        object: ObjectRef,
+        /// A directory below that one (no trailing slash; empty = all) or one file.
+        path: String,
+    },
+}
+
+/// A source laid over the base.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Mount {
+    /// Where: relative, normalised, no `..`.
+    pub mount_path: String,
+    /// What.
+    pub source: Source,
+}
+
+/// A file of a fileset's revision; its bytes are the blob of its digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileEntry {
+    /// Relative path.
+    pub path: String,
+    /// Permission bits.
+    pub mode: u32,
+    /// Bytes.
+    pub size: u64,
+    /// The hexadecimal SHA-256 of its bytes.
+    pub sha256: String,
+}

@@ -1,0 +1,7 @@
+//! The field cases: small inputs from real fault reports, with the outcome that is right. Each
+//! test is named after its case in the specification.
+
+mod cancel;
+mod directories;
+mod input;
+mod results;

@@ -1,0 +1,67 @@
+//! FC-B: cancels that do not cancel, and orphans.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::harness::{Platform, eventually, running_with_argument};
+
+const SOON: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn case_b1_a_process_that_left_its_session_ends_with_the_job() {
+    let platform = Platform::start().await;
+    let api = platform.api();
+    let escape = |argument: &str, then: &str| format!("(setsid sh -c 'sleep {argument}' &); {then}");
+    let success = api.script(&escape("77771", "exit 0"), json!({})).await;
+    assert_eq!(success.ends(SOON).await["status"], "completed");
+    assert_eq!(running_with_argument("77771"), [0_u32; 0]);
+
+    let failure = api.script(&escape("77772", "exit 1"), json!({})).await;
+    assert_eq!(failure.ends(SOON).await["status"], "error");
+    assert_eq!(running_with_argument("77772"), [0_u32; 0]);
+
+    let limit = json!({"timeout_seconds": 2});
+    let timeout = api.script(&escape("77773", "sleep 600"), limit).await;
+    assert_eq!(timeout.ends(SOON).await["status"], "error");
+    assert_eq!(running_with_argument("77773"), [0_u32; 0]);
+
+    let cancel = api.script(&escape("77774", "sleep 600"), json!({})).await;
+    runs("77774").await;
+    cancel.cancel().await;
+    assert_eq!(cancel.ends(SOON).await["status"], "cancelled");
+    assert_eq!(running_with_argument("77774"), [0_u32; 0]);
+}
+
+#[tokio::test]
+async fn case_b3_the_child_is_gone_before_the_status_says_cancelled() {
+    let platform = Platform::start().await;
+    let job = platform.api().script("sh -c 'sleep 99991' ; true", json!({})).await;
+    runs("99991").await;
+    let record = job.cancel().await;
+    assert_eq!(record["status"], "cancelling", "{record}");
+    job.reaches("cancelled", SOON).await;
+    assert_eq!(running_with_argument("99991"), [0_u32; 0]);
+}
+
+#[tokio::test]
+async fn a_job_that_waits_for_a_slot_is_cancelled_at_once() {
+    let options = crate::harness::Options { slots: 1, ..Default::default() };
+    let platform = Platform::with(options).await;
+    let api = platform.api();
+    let first = api.script("sleep 600", json!({})).await;
+    first.reaches("active", SOON).await;
+    let second = api.script("echo never > never", json!({})).await;
+    second.reaches("pending", SOON).await;
+    second.cancel().await;
+    second.reaches("cancelled", Duration::from_secs(10)).await;
+    assert_eq!(second.result_names().await, ["input_workdir"]);
+    assert_eq!(first.status().await, "active");
+    // A cancel after the end changes nothing.
+    assert_eq!(second.cancel().await["status"], "cancelled");
+}
+
+async fn runs(argument: &str) {
+    let running = || async { (!running_with_argument(argument).is_empty()).then_some(()) };
+    eventually(&format!("sleep {argument} runs"), SOON, running).await;
+}

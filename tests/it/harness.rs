@@ -1,0 +1,31 @@
+//! A platform of its own for each test, and an API client that knows what tests ask for.
+
+mod api;
+mod job;
+mod platform;
+mod processes;
+
+pub use api::Api;
+pub use job::Job;
+pub use platform::{Options, Platform};
+pub use processes::{eventually, is_running, running_with_argument};
+
+use serde_json::{Value, json};
+
+/// An inline agent of the script harness that runs `/bin/sh agent.sh` in its working directory.
+pub fn script_agent() -> Value {
+    json!({
+        "config_format": "nemo-agents-spec-v1",
+        "config": {
+            "config_format": "nemo-agents-spec-v1",
+            "name": "script",
+            "default_harness": "script",
+            "harnesses": {
+                "script": {
+                    "kind": "script",
+                    "settings": {"command": ["/bin/sh", "agent.sh"], "allow_empty": true}
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,85 @@
+//! The HTTP API as tests use it.
+
+use std::time::Duration;
+
+use reqwest::{Client, Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::{Job, script_agent};
+
+/// A client of one platform, in the workspace `default`.
+#[derive(Clone)]
+pub struct Api {
+    http: Client,
+    base: String,
+}
+
+impl Api {
+    pub fn new(base: &str) -> Self {
+        let http = Client::builder().timeout(Duration::from_secs(120)).build().expect("a client");
+        Self { http, base: base.to_owned() }
+    }
+
+    /// Any request; the answer's status and JSON (null when it is none).
+    pub async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
+        let mut request = self.http.request(method, format!("{}{path}", self.base));
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let answer = request.send().await.expect("the platform answers");
+        let status = answer.status();
+        let bytes = answer.bytes().await.expect("the answer is whole");
+        (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+    }
+
+    /// A GET that must succeed.
+    pub async fn get(&self, path: &str) -> Value {
+        let (status, body) = self.ask(Method::GET, path, None).await;
+        assert!(status.is_success(), "GET {path}: {status} {body}");
+        body
+    }
+
+    /// Bytes that must be there.
+    pub async fn bytes(&self, path: &str) -> Vec<u8> {
+        let answer = self.http.get(format!("{}{path}", self.base)).send().await.expect("answers");
+        assert!(answer.status().is_success(), "GET {path}: {}", answer.status());
+        answer.bytes().await.expect("the download is whole").to_vec()
+    }
+
+    /// Makes a fileset of files with their contents.
+    pub async fn fileset(&self, name: &str, files: &[(&str, &str)]) {
+        let filesets = "/apis/files/v2/workspaces/default/filesets";
+        let (status, body) = self.ask(Method::POST, filesets, Some(json!({"name": name}))).await;
+        assert!(status.is_success(), "fileset {name}: {status} {body}");
+        for (path, contents) in files {
+            let url = format!("{}{filesets}/{name}/-/{path}", self.base);
+            let answer = self.http.put(url).body((*contents).to_owned()).send().await;
+            let status = answer.expect("the platform answers").status();
+            assert!(status.is_success(), "file {path}: {status}");
+        }
+    }
+
+    /// Submits a spec that must be accepted.
+    pub async fn submit(&self, spec: Value) -> Job {
+        let path = "/apis/agents/v2/workspaces/default/jobs/execute";
+        let (status, body) = self.ask(Method::POST, path, Some(json!({"spec": spec}))).await;
+        assert_eq!(status, StatusCode::CREATED, "{body}");
+        Job::new(self.clone(), &body)
+    }
+
+    /// Submits a job whose agent is this script, in a working directory of its own. `more` is
+    /// merged into the spec.
+    pub async fn script(&self, script: &str, more: Value) -> Job {
+        let fileset = format!("fs-{}", uuid::Uuid::now_v7().simple());
+        self.fileset(&fileset, &[("agent.sh", script)]).await;
+        let mut spec = json!({
+            "agent": script_agent(),
+            "input": "",
+            "workdir": {"base_workdir": fileset},
+        });
+        for (key, value) in more.as_object().expect("an object") {
+            spec[key] = value.clone();
+        }
+        self.submit(spec).await
+    }
+}

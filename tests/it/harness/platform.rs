@@ -1,0 +1,223 @@
+//! `errand up` as a child: started, killed, started again on the same data.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use streams::jetstream::{Connect, JetStream};
+use streams::topology::Limits;
+use tempfile::TempDir;
+
+use super::processes::{eventually, is_running};
+use super::{Api, running_with_argument};
+
+/// How long a platform may take to come up on a machine that runs other tests beside.
+const READY: Duration = Duration::from_secs(30);
+
+/// What may differ from test to test.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Agents at once.
+    pub slots: u32,
+    /// Further variables.
+    pub env: Vec<(String, String)>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { slots: 2, env: Vec::new() }
+    }
+}
+
+impl Options {
+    /// Holds at a named point (see `workers::fault`).
+    pub fn hold_at(mut self, point: &str) -> Self {
+        self.env.push(("ERRAND_HOLD_AT".to_owned(), point.to_owned()));
+        self
+    }
+}
+
+/// A running platform.
+pub struct Platform {
+    data: TempDir,
+    child: Child,
+    /// What `run.json` says.
+    pub run: Value,
+    /// How long it took to say that it is ready.
+    pub ready_after: Duration,
+}
+
+impl Platform {
+    /// Starts one with two slots.
+    pub async fn start() -> Self {
+        Self::with(Options::default()).await
+    }
+
+    /// Starts one.
+    pub async fn with(options: Options) -> Self {
+        let data = TempDir::new().expect("a temporary directory");
+        Self::on(data, options)
+    }
+
+    fn on(data: TempDir, options: Options) -> Self {
+        let started = Instant::now();
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(data.path().join("stderr.log"))
+            .expect("a log file");
+        let mut child = command(&data.path().join("data"))
+            .args(["--slots", &options.slots.to_string()])
+            .envs(options.env)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("errand starts");
+        let mut ready = String::new();
+        let stdout = child.stdout.take().expect("stdout is piped");
+        BufReader::new(stdout).read_line(&mut ready).expect("stdout can be read");
+        let said = || fs::read_to_string(data.path().join("stderr.log")).unwrap_or_default();
+        assert!(ready.starts_with("ready http://"), "errand up said '{ready}': {}", said());
+        let ready_after = started.elapsed();
+        assert!(ready_after < READY, "ready only after {ready_after:?}");
+        let run = fs::read(data.path().join("data/run.json")).expect("run.json is there");
+        let run = serde_json::from_slice(&run).expect("run.json is JSON");
+        Self { data, child, run, ready_after }
+    }
+
+    /// Kills the platform; its queue must die with it at once. Agents are not part of the
+    /// platform and go on.
+    pub async fn kill(&mut self) {
+        let queue = self.nats_pid();
+        kill_process(pid(self.child.id()), Signal::KILL).expect("it can be killed");
+        self.child.wait().expect("it can be waited for");
+        let gone = || async { (!is_running(queue)).then_some(()) };
+        eventually("nats-server is gone", Duration::from_secs(5), gone).await;
+    }
+
+    /// Starts again on the same data, after [`Platform::kill`].
+    pub async fn restart(mut self, options: Options) -> Self {
+        let data = std::mem::replace(&mut self.data, TempDir::new().expect("a directory"));
+        Self::on(data, options)
+    }
+
+    /// The API.
+    pub fn api(&self) -> Api {
+        Api::new(self.run["http"].as_str().expect("run.json names the address"))
+    }
+
+    /// A connection of our own to the queue.
+    pub async fn broker(&self) -> Arc<JetStream> {
+        let (broker, drift) =
+            JetStream::connect(&self.nats(), Limits::default()).await.expect("nats is reachable");
+        assert_eq!(drift, [], "the topology is as we would make it");
+        Arc::new(broker)
+    }
+
+    /// How to reach the queue.
+    pub fn nats(&self) -> Connect {
+        let word = |key: &str| self.run["nats"][key].as_str().expect("run.json says").to_owned();
+        Connect { url: word("url"), token: Some(word("token")), name: "test".to_owned() }
+    }
+
+    /// What the platform said on standard error so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.data.path().join("stderr.log")).unwrap_or_default()
+    }
+
+    /// Waits until the platform holds at the point that [`Options::hold_at`] named.
+    pub async fn holds(&self) {
+        let holding = || async { self.log().contains("holding for a test").then_some(()) };
+        eventually("the platform holds", Duration::from_secs(30), holding).await;
+    }
+
+    /// A directory that the platform does not touch, for what agents leave outside.
+    pub fn scratch(&self) -> PathBuf {
+        let scratch = self.data.path().join("scratch");
+        fs::create_dir_all(&scratch).expect("it can be made");
+        scratch
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> PathBuf {
+        self.data.path().join("data")
+    }
+
+    /// The platform's own process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The process of the queue.
+    pub fn nats_pid(&self) -> u32 {
+        let config = self.data().join("nats");
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&config).into_iter().flatten().flatten() {
+            found.extend(running_with_argument(entry.path().to_str().unwrap_or_default()));
+        }
+        *found.first().expect("nats-server runs with a file of the data directory")
+    }
+
+    /// The command line client, set up for this platform.
+    pub fn cli(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_errand"));
+        command
+            .env("ERRAND_BASE_URL", self.run["http"].as_str().expect("run.json says"))
+            .env("ERRAND_CONFIG", self.data.path().join("no-config.yaml"))
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Platform {
+    fn drop(&mut self) {
+        let id = self.child.id();
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = kill_process(pid(id), Signal::TERM);
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        end_agents(&self.data());
+        if std::thread::panicking() {
+            eprintln!("--- the platform said:\n{}", self.log());
+        }
+    }
+}
+
+/// Agents outlive their platform by design, but not the test.
+fn end_agents(data: &Path) {
+    let runs = fs::read_dir(data.join("runs")).into_iter().flatten().flatten();
+    for run in runs {
+        let mark = format!("ERRAND_RUN={}", run.file_name().to_string_lossy());
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+            if environment.split(|byte| *byte == 0).any(|word| word == mark.as_bytes()) {
+                let _ = kill_process(pid(id), Signal::KILL);
+            }
+        }
+    }
+}
+
+/// `errand up` on a data directory and a free port.
+pub fn command(data: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_errand"));
+    command.args(["up", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data);
+    command
+}
+
+fn pid(id: u32) -> Pid {
+    i32::try_from(id).ok().and_then(Pid::from_raw).expect("a process id")
+}

@@ -1,0 +1,19 @@
+//! The integration tests: real processes, a real queue, a real object store.
+//!
+//! The list below is the table of contents. Each test starts its own platform in a temporary
+//! directory on free loopback ports and ends what it started.
+
+#![expect(unreachable_pub, reason = "the modules of a test program are nobody else's")]
+
+mod harness;
+
+mod lifecycle;
+mod slots;
+
+mod field_cases;
+
+mod crash;
+mod consumers;
+
+mod cli;
+mod up;

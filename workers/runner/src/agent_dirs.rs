@@ -1,0 +1,83 @@
+//! The workspace and the artifacts directory of an agent, which must lie inside the Fabric base.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+
+/// Both directories, absolute.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AgentDirs {
+    pub(crate) workspace: PathBuf,
+    pub(crate) artifacts: PathBuf,
+}
+
+/// Why a directory cannot be used. The texts are the reference's.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("Local {0} path must be relative to the agent base directory.")]
+    Absolute(&'static str),
+    #[error("Local {0} path must remain within the agent base directory.")]
+    Outside(&'static str),
+    #[error("cannot create the {what} directory {path}: {source}")]
+    Create { what: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl AgentDirs {
+    /// Reads both from the agent definition; touches nothing.
+    pub(crate) fn of(base: &Path, agent: &Value) -> Result<Self, Error> {
+        Ok(Self {
+            workspace: locate(base, agent, "workspace")?,
+            artifacts: locate(base, agent, "artifacts")?,
+        })
+    }
+
+    /// Creates both, and makes sure that no link leads them out of the base.
+    pub(crate) fn create(&self, base: &Path) -> Result<(), Error> {
+        for (what, path) in [("workspace", &self.workspace), ("artifacts", &self.artifacts)] {
+            fs::create_dir_all(path).map_err(|source| Error::Create {
+                what,
+                path: path.clone(),
+                source,
+            })?;
+            if !is_inside(base, path) {
+                return Err(Error::Outside(what));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a path, all links followed, is the base or below it.
+pub(crate) fn is_inside(base: &Path, path: &Path) -> bool {
+    match (base.canonicalize(), path.canonicalize()) {
+        (Ok(base), Ok(path)) => path.starts_with(base),
+        _ => false,
+    }
+}
+
+fn locate(base: &Path, agent: &Value, what: &'static str) -> Result<PathBuf, Error> {
+    inside(base, agent["environment"][what].as_str().unwrap_or(what), what)
+}
+
+/// Reads a path that has to lie inside the base.
+pub(crate) fn inside(base: &Path, written: &str, what: &'static str) -> Result<PathBuf, Error> {
+    let mut path = PathBuf::new();
+    for component in Path::new(written).components() {
+        match component {
+            Component::Prefix(_) | Component::RootDir => return Err(Error::Absolute(what)),
+            Component::CurDir => {}
+            Component::Normal(name) => path.push(name),
+            Component::ParentDir => {
+                if !path.pop() {
+                    return Err(Error::Outside(what));
+                }
+            }
+        }
+    }
+    Ok(base.join(path))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+//! The contract between a worker and the program beside the agent: one run directory.
+//!
+//! A worker fills a fresh directory and starts `errand-runner supervise DIR`; from then on the
+//! two talk through files only, so either side may die and come back.
+//!
+//! ```text
+//! launch.json   what to run (worker, before the start)
+//! secrets.json  variable values, mode 0600; unlinked by the supervisor before the agent starts
+//! started       created exclusively by the supervisor; it holds a lock on it while it lives
+//! lease         touched by the worker; too old = nobody holds the claim any more
+//! stop          created by the worker: end the run now, for the reason inside
+//! base/         the Fabric base directory: ethos tree, workspace/, artifacts/
+//! home/ tmp/    HOME and TMPDIR of the agent, outside the base
+//! agent.log     one JSON object a line, masked
+//! outcome.json  written last and atomically, whatever happened
+//! ```
+//!
+//! Nothing here knows NATS, S3 or SQL.
+
+pub mod launch;
+pub mod log_line;
+pub mod outcome;
+pub mod run_dir;
+
+pub use launch::Launch;
+pub use log_line::{LogLine, LogStream};
+pub use outcome::{End, Failure, Outcome, Usage};
+pub use run_dir::{Life, RunDir};

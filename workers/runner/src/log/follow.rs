@@ -1,0 +1,91 @@
+//! Follows a growing file and turns it into log lines.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use errand_runner::LogStream;
+
+use super::Log;
+
+/// One followed file. Once opened it stays open, so deleting it loses nothing.
+pub(crate) struct Follower {
+    path: PathBuf,
+    stream: LogStream,
+    file: Option<File>,
+    /// The first bytes of the unfinished line, and how long it is by now.
+    line: Vec<u8>,
+    length: u64,
+}
+
+impl Follower {
+    /// Bytes read before the supervisor looks at its clock again.
+    pub(crate) const CHUNK: usize = 64 * 1024;
+
+    /// Names the file; it need not exist yet.
+    pub(crate) fn new(path: PathBuf, stream: LogStream) -> Self {
+        Self { path, stream, file: None, line: Vec::new(), length: 0 }
+    }
+
+    /// Whether the file was ever there.
+    pub(crate) fn found(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Logs the lines that have become complete, up to a chunk's worth; says how many bytes were
+    /// read. A file that cannot be read now is tried again later.
+    pub(crate) fn follow(&mut self, log: &mut Log, buffer: &mut Vec<u8>) -> usize {
+        if self.file.is_none() {
+            self.file = File::open(&self.path).ok();
+        }
+        let Some(file) = &mut self.file else {
+            return 0;
+        };
+        buffer.resize(Self::CHUNK, 0);
+        let count = read_some(file, buffer).unwrap_or_default();
+        self.take(&buffer[..count], log);
+        count
+    }
+
+    /// Logs what is left when nobody writes any more.
+    pub(crate) fn finish(&mut self, log: &mut Log, buffer: &mut Vec<u8>) {
+        while self.follow(log, buffer) > 0 {
+            log.flush();
+        }
+        if self.length > 0 {
+            self.end_line(log);
+        }
+    }
+
+    /// Takes the next bytes of the stream.
+    pub(super) fn take(&mut self, bytes: &[u8], log: &mut Log) {
+        let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
+        while let Some(piece) = pieces.next() {
+            let room = log.kept_of_a_line().saturating_sub(self.line.len());
+            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+            self.length += piece.len() as u64;
+            if pieces.peek().is_some() {
+                self.end_line(log);
+            }
+        }
+    }
+
+    fn end_line(&mut self, log: &mut Log) {
+        if self.length == self.line.len() as u64 && self.line.ends_with(b"\r") {
+            self.line.pop();
+            self.length -= 1;
+        }
+        log.agent(self.stream, &self.line, self.length);
+        self.line.clear();
+        self.length = 0;
+    }
+}
+
+fn read_some(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}

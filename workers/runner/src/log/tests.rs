@@ -1,0 +1,150 @@
+use std::fs;
+use std::io::Write;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+
+struct Scene {
+    dir: TempDir,
+    log: Log,
+}
+
+impl Scene {
+    fn new(secrets: &[&str], budget: u64) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mask = Mask::new(secrets.iter().copied());
+        let log = Log::create(&dir.path().join("agent.log"), mask, budget).expect("a new log");
+        Self { dir, log }
+    }
+
+    /// Everything in the file, after a check that lines are whole and numbered without a gap.
+    fn lines(&self) -> Vec<LogLine> {
+        let text = fs::read_to_string(self.dir.path().join("agent.log")).expect("the log is text");
+        assert!(text.is_empty() || text.ends_with('\n'));
+        let lines: Vec<LogLine> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a line is a LogLine"))
+            .collect();
+        for (position, line) in lines.iter().enumerate() {
+            assert_eq!(line.n, position as u64 + 1);
+        }
+        assert_eq!(lines.len() as u64, self.log.lines());
+        lines
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.lines().into_iter().map(|line| line.text).collect()
+    }
+
+    /// Feeds chunks through a follower, as if read from a file.
+    fn feed(&mut self, chunks: &[&[u8]]) {
+        let path = self.dir.path().join("none");
+        let mut follower = Follower::new(path, LogStream::Stdout);
+        for chunk in chunks {
+            follower.take(chunk, &mut self.log);
+        }
+        follower.finish(&mut self.log, &mut Vec::new());
+        self.log.flush();
+    }
+}
+
+#[test]
+fn chunks_become_lines() {
+    let mut scene = Scene::new(&[], 1 << 20);
+    scene.feed(&[b"a", b"b\nc\r\n\n", b"no end: \xff"]);
+    assert_eq!(scene.texts(), ["ab", "c", "", "no end: \u{fffd}"]);
+}
+
+#[test]
+fn case_e4_a_long_line_is_cut_with_its_length_and_the_next_one_is_there() {
+    let mut scene = Scene::new(&[], 1 << 20);
+    let long = vec![b'x'; 6_000_000];
+    scene.feed(&[&long[..1_000_000], &long[1_000_000..], b"\nEND\n"]);
+    let texts = scene.texts();
+    assert_eq!(texts.len(), 2);
+    assert_eq!(&texts[0][..LINE_LIMIT], "x".repeat(LINE_LIMIT));
+    assert_eq!(&texts[0][LINE_LIMIT..], " [line cut: it has 6000000 bytes]");
+    assert_eq!(texts[1], "END");
+}
+
+#[test]
+fn a_cut_halves_no_letter() {
+    let mut scene = Scene::new(&[], 1 << 20);
+    let long = format!("x{}", "é".repeat(LINE_LIMIT));
+    scene.feed(&[long.as_bytes()]);
+    let text = &scene.texts()[0];
+    assert!(!text.contains(char::REPLACEMENT_CHARACTER));
+    assert!(text.ends_with(&format!("é [line cut: it has {} bytes]", long.len())));
+}
+
+#[test]
+fn the_log_is_bounded_and_says_so_but_the_platform_is_always_heard() {
+    let mut scene = Scene::new(&[], 1000);
+    for _ in 0..100 {
+        scene.feed(&[b"y\ny\ny\n"]);
+    }
+    scene.log.platform("the end");
+    scene.log.close();
+    let texts = scene.texts();
+    let kept = texts.iter().filter(|text| *text == "y").count();
+    assert!(kept < 20);
+    let note = format!("The log is full: {} more lines are in output_artifacts only.", 300 - kept);
+    assert_eq!(texts[kept..], ["the end".to_owned(), note]);
+}
+
+#[test]
+fn a_followed_file_may_be_deleted() {
+    let mut scene = Scene::new(&[], 1 << 20);
+    let path = scene.dir.path().join("spool");
+    let mut follower = Follower::new(path.clone(), LogStream::Stderr);
+    let mut buffer = Vec::new();
+    assert_eq!(follower.follow(&mut scene.log, &mut buffer), 0);
+    let mut spool = fs::File::create(&path).expect("a new file");
+    spool.write_all(b"one\ntw").expect("room on the disk");
+    assert_eq!(follower.follow(&mut scene.log, &mut buffer), 6);
+    fs::remove_file(&path).expect("the file is there");
+    spool.write_all(b"o\nthree").expect("room on the disk");
+    follower.finish(&mut scene.log, &mut buffer);
+    scene.log.flush();
+    assert_eq!(scene.texts(), ["one", "two", "three"]);
+    assert_eq!(scene.log.stderr_tail(), "one\ntwo\nthree");
+}
+
+#[test]
+fn the_tail_of_stderr_is_bounded() {
+    let mut scene = Scene::new(&[], 1 << 24);
+    for number in 0..10_000 {
+        let line = format!("line {number}");
+        scene.log.agent(LogStream::Stderr, line.as_bytes(), line.len() as u64);
+    }
+    let tail = scene.log.stderr_tail();
+    assert!(tail.len() <= STDERR_TAIL);
+    assert!(tail.ends_with("line 9998\nline 9999"));
+}
+
+proptest! {
+    #[test]
+    fn no_chunking_and_no_cut_lets_a_secret_through(
+        before in (LINE_LIMIT - 40)..(LINE_LIMIT + 4),
+        cuts in proptest::collection::vec(0_usize..LINE_LIMIT + 200, 0..6),
+    ) {
+        let secret = "s3cr3t-value-of-24-bytes";
+        let mut scene = Scene::new(&[secret], 1 << 20);
+        let text = format!("{secret}{}{secret}{}", "x".repeat(before), "y".repeat(60));
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+        cuts.extend([0, text.len()]);
+        cuts.sort_unstable();
+        let chunks: Vec<&[u8]> = cuts
+            .windows(2)
+            .map(|cut| &text.as_bytes()[cut[0]..cut[1]])
+            .collect();
+        scene.feed(&chunks);
+        let line = scene.texts().concat();
+        prop_assert!(line.starts_with("***x"));
+        for length in 4..=secret.len() {
+            prop_assert!(!line.contains(&secret[..length]), "{length} letters got through");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The run directory: its names, its locks, and who is alive in it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::{Launch, Outcome};
+
+/// Who holds `started`; used for signals only, never as a proof of life.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Process id of the supervisor.
+    pub pid: i32,
+    /// `/proc/sys/kernel/random/boot_id`; a pid of another boot means nothing.
+    pub boot_id: String,
+    /// Field 22 of `/proc/PID/stat`, in clock ticks since boot; tells a recycled pid.
+    pub start_time: u64,
+}
+
+/// What a look at the directory says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Life {
+    /// No supervisor has started here.
+    Fresh,
+    /// The supervisor holds its lock.
+    Running,
+    /// It wrote its outcome.
+    Ended(Box<Outcome>),
+    /// It started, is gone, and left no outcome: this attempt is lost.
+    Lost,
+}
+
+/// One attempt's directory.
+#[derive(Clone, Debug)]
+pub struct RunDir {
+    root: PathBuf,
+}
+
+impl RunDir {
+    /// Names the directory; touches nothing.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Fabric's base directory: the agent's own files.
+    pub fn base(&self) -> PathBuf {
+        self.root.join("base")
+    }
+
+    /// HOME of the agent.
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    /// TMPDIR of the agent; outside the base (codex refuses to work otherwise).
+    pub fn tmp(&self) -> PathBuf {
+        self.root.join("tmp")
+    }
+
+    /// The masked log.
+    pub fn log(&self) -> PathBuf {
+        self.root.join("agent.log")
+    }
+
+    /// The file whose age says whether somebody still holds the claim.
+    pub fn lease(&self) -> PathBuf {
+        self.root.join("lease")
+    }
+
+    /// The file that asks for the end.
+    pub fn stop(&self) -> PathBuf {
+        self.root.join("stop")
+    }
+
+    /// The start gate.
+    pub fn started(&self) -> PathBuf {
+        self.root.join("started")
+    }
+
+    /// The values of secret variables; unlinked before the agent starts.
+    pub fn secrets(&self) -> PathBuf {
+        self.root.join("secrets.json")
+    }
+
+    /// Reads `launch.json`.
+    pub fn launch(&self) -> io::Result<Launch> {
+        read_json(&self.root.join("launch.json"))
+    }
+
+    /// Writes `launch.json`, atomically.
+    pub fn write_launch(&self, launch: &Launch) -> io::Result<()> {
+        write_json(&self.root.join("launch.json"), launch, 0o600)
+    }
+
+    /// Writes the outcome, atomically; the last thing a supervisor does.
+    pub fn write_outcome(&self, outcome: &Outcome) -> io::Result<()> {
+        write_json(&self.root.join("outcome.json"), outcome, 0o600)
+    }
+
+    /// Asks the supervisor to end the run; asking twice is harmless.
+    pub fn ask_to_stop(&self, reason: &str) -> io::Result<()> {
+        write_atomically(&self.stop(), reason.as_bytes(), 0o600)
+    }
+
+    /// Renews the lease.
+    pub fn touch_lease(&self) -> io::Result<()> {
+        write_atomically(&self.lease(), b"", 0o600)
+    }
+
+    /// The start gate: succeeds for exactly one caller, ever, and stays locked until the returned
+    /// file is closed. The file is closed on exec, so no child inherits the lock.
+    ///
+    /// The file is locked under another name and then linked, so that nobody ever sees a
+    /// `started` that is not locked yet.
+    pub fn start(&self, identity: &Identity) -> io::Result<File> {
+        let partial = self.root.join(format!(".started.{}", std::process::id()));
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&partial)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        file.write_all(&serde_json::to_vec(identity)?)?;
+        file.sync_all()?;
+        let linked = fs::hard_link(&partial, self.started());
+        fs::remove_file(&partial)?;
+        linked?;
+        File::open(&self.root)?.sync_all()?;
+        Ok(file)
+    }
+
+    /// Who started here, if anybody did and got as far as to say so.
+    pub fn identity(&self) -> Option<Identity> {
+        read_json(&self.started()).ok()
+    }
+
+    /// Looks whether the run is fresh, alive, ended or lost.
+    pub fn life(&self) -> io::Result<Life> {
+        // The lock is asked before the outcome: a supervisor that ends in between is then seen
+        // with its outcome, and never as lost.
+        let alive = match File::open(self.started()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Fresh),
+            Err(error) => return Err(error),
+            Ok(file) => match flock(&file, FlockOperation::NonBlockingLockShared) {
+                Ok(()) => false,
+                Err(rustix::io::Errno::WOULDBLOCK) => true,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        match read_json(&self.root.join("outcome.json")) {
+            Ok(outcome) => Ok(Life::Ended(Box::new(outcome))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(if alive { Life::Running } else { Life::Lost })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Reads a JSON file.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// Writes a JSON file so that a reader sees either nothing or all of it.
+pub fn write_json<T: Serialize>(path: &Path, value: &T, mode: u32) -> io::Result<()> {
+    write_atomically(path, &serde_json::to_vec(value)?, mode)
+}
+
+/// Writes beside the target, syncs, renames over it, and syncs the directory.
+pub fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut partial = std::ffi::OsString::from(".");
+    partial.push(name);
+    partial.push(format!(".{}", std::process::id()));
+    let partial = parent.join(partial);
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&partial)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&partial, path)?;
+    File::open(parent)?.sync_all()
+}

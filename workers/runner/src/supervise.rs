@@ -1,0 +1,99 @@
+//! `errand-runner supervise DIR`: one attempt, from the start gate to `outcome.json`.
+//!
+//! It stands outside the tree that it may have to kill, owns the time limit and the log, and
+//! leaves an outcome whatever happens inside. It knows nothing of Fabric: it starts the host and
+//! reads what that reports.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use errand_runner::{Outcome, RunDir, run_dir};
+use rustix::process::{getpid, set_child_subreaper, setsid};
+
+use crate::{limit, tree};
+
+mod output;
+mod prepare;
+mod session;
+mod verdict;
+mod watch;
+
+/// Somebody else runs, or ran, this attempt.
+const EXIT_TAKEN: u8 = 3;
+
+/// The supervisor's own environment, and the beginning of the agent's.
+const ALLOWED: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];
+
+/// Runs the attempt.
+pub(crate) fn run(dir: &Path) -> ExitCode {
+    match start(dir) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("cannot run the attempt in {}: {error}", dir.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(dir: &Path) -> io::Result<ExitCode> {
+    leave_the_callers_environment()?;
+    // It fails only for a process that leads a group already, which serves as well.
+    let _ = setsid();
+    set_child_subreaper(Some(getpid()))?;
+    let run = RunDir::new(fs::canonicalize(dir)?);
+    let started_at = limit::now();
+    let _lock = match run.start(&identity()?) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Ok(ExitCode::from(EXIT_TAKEN));
+        }
+        Err(error) => return Err(error),
+    };
+    let outcome = session::conduct(&run, started_at);
+    write_outcome(&run, &outcome)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An agent may read the environment of any process of its uid, so what the worker knows must
+/// not stay in ours: the program starts itself again, with the allow-list only.
+fn leave_the_callers_environment() -> io::Result<()> {
+    let is_clean = std::env::vars_os().all(|(name, _)| ALLOWED.iter().any(|ok| name == **ok));
+    if is_clean {
+        return Ok(());
+    }
+    let error = Command::new(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .env_clear()
+        .envs(allowed_variables())
+        .exec();
+    Err(error)
+}
+
+fn allowed_variables() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
+    ALLOWED.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)))
+}
+
+fn identity() -> io::Result<run_dir::Identity> {
+    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(run_dir::Identity {
+        pid: getpid().as_raw_pid(),
+        boot_id: boot_id.trim().to_owned(),
+        start_time: tree::start_time(getpid())
+            .ok_or_else(|| io::Error::other("/proc/self/stat cannot be read"))?,
+    })
+}
+
+/// An outcome must be written even when the agent has filled the disk: HOME and TMPDIR are no
+/// results, and give way.
+fn write_outcome(run: &RunDir, outcome: &Outcome) -> io::Result<()> {
+    run.write_outcome(outcome).or_else(|_| {
+        for scratch in [run.tmp(), run.home()] {
+            // What cannot be removed frees no space; the write below says whether it was enough.
+            let _ = fs::remove_dir_all(scratch);
+        }
+        run.write_outcome(outcome)
+    })
+}

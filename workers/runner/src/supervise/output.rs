@@ -1,0 +1,69 @@
+//! Moves what a script wrote on stdout and stderr into the artifacts, once nothing of the agent
+//! is left.
+//!
+//! Until then it lies outside the base, so an agent that empties its artifacts directory empties
+//! neither the log nor the result.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use errand_runner::RunDir;
+use serde_json::{Value, json};
+
+use crate::{agent_dirs, report};
+
+/// What was moved, as Fabric lists artifacts, and what went wrong.
+#[derive(Default)]
+pub(super) struct Kept {
+    pub(super) artifacts: Vec<Value>,
+    pub(super) problems: Vec<String>,
+}
+
+/// Moves both spools into the artifacts directory.
+pub(super) fn keep(run: &RunDir, artifacts: &Path) -> Kept {
+    let mut kept = Kept::default();
+    for (name, spool) in
+        [("stdout", report::stdout_path(run)), ("stderr", report::stderr_path(run))]
+    {
+        if !spool.exists() {
+            continue;
+        }
+        match move_in(&spool, &run.base(), artifacts, name) {
+            Ok(path) => kept.artifacts.push(json!({
+                "name": format!("agent_{name}"),
+                "kind": "log",
+                "path": path,
+                "media_type": "text/plain",
+            })),
+            Err(error) => kept.problems.push(format!(
+                "Could not keep the agent's {name} in {}: {error}",
+                artifacts.display()
+            )),
+        }
+    }
+    kept
+}
+
+fn move_in(spool: &Path, base: &Path, artifacts: &Path, name: &str) -> io::Result<PathBuf> {
+    fs::create_dir_all(artifacts)?;
+    if !agent_dirs::is_inside(base, artifacts) {
+        return Err(io::Error::other(
+            "the agent has replaced the directory by a link out of its base directory",
+        ));
+    }
+    let target = free_name(artifacts, name);
+    fs::rename(spool, &target)?;
+    Ok(target)
+}
+
+/// `stdout.txt`, unless the agent has written a file of that name itself.
+fn free_name(artifacts: &Path, name: &str) -> PathBuf {
+    let mut target = artifacts.join(format!("{name}.txt"));
+    let mut number = 1;
+    while target.symlink_metadata().is_ok() {
+        target = artifacts.join(format!("{name}.{number}.txt"));
+        number += 1;
+    }
+    target
+}

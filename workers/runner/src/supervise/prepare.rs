@@ -1,0 +1,135 @@
+//! Before the start: reads the launch, takes the secrets away, makes the directories, and starts
+//! the Fabric host in a clean environment.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use errand_runner::{Failure, Launch, RunDir, run_dir};
+
+use super::allowed_variables;
+use crate::agent_dirs::{self, AgentDirs};
+use crate::report::Raised;
+
+/// The launch format that this program reads.
+const VERSION: u32 = 1;
+
+/// Bytes of the host's own words that are passed on.
+const HOST_WORDS: usize = 2048;
+
+/// What a run needs to begin.
+pub(super) struct Prepared {
+    pub(super) launch: Launch,
+    pub(super) secrets: BTreeMap<String, String>,
+    pub(super) dirs: AgentDirs,
+}
+
+/// Why it cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("cannot read {file}: {source}")]
+    Read { file: &'static str, source: io::Error },
+    #[error("launch.json has version {0}, this runner reads version {VERSION}: use one release")]
+    Version(u32),
+    #[error("the variable {0:?} cannot be passed on: a name is not empty and has no `=` or NUL")]
+    Variable(String),
+    #[error(transparent)]
+    Dirs(#[from] agent_dirs::Error),
+    #[error("cannot {doing}: {source}")]
+    Io { doing: &'static str, source: io::Error },
+}
+
+impl Error {
+    /// In the words of the outcome.
+    pub(super) fn raised(&self) -> Raised {
+        let full = match self {
+            Self::Read { source, .. }
+            | Self::Io { source, .. }
+            | Self::Dirs(agent_dirs::Error::Create { source, .. }) => {
+                source.kind() == io::ErrorKind::StorageFull
+            }
+            Self::Version(_) | Self::Variable(_) | Self::Dirs(_) => false,
+        };
+        let failure = if full { Failure::DiskFull } else { Failure::AgentFailed };
+        Raised::refused(failure, self.to_string())
+    }
+}
+
+/// Reads everything and makes everything that the host needs.
+pub(super) fn prepare(run: &RunDir) -> Result<Prepared, Error> {
+    // The secrets go first: whatever fails later, they are off the disk.
+    let secrets = take_secrets(run)?;
+    let launch = run.launch().map_err(|source| Error::Read { file: "launch.json", source })?;
+    if launch.version != VERSION {
+        return Err(Error::Version(launch.version));
+    }
+    for (name, value) in launch.env.iter().chain(&secrets) {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return Err(Error::Variable(name.clone()));
+        }
+    }
+    let doing = "create the agent's HOME and TMPDIR";
+    for dir in [run.base(), run.home(), run.tmp()] {
+        fs::create_dir_all(dir).map_err(|source| Error::Io { doing, source })?;
+    }
+    let dirs = AgentDirs::of(&run.base(), &launch.agent)?;
+    dirs.create(&run.base())?;
+    Ok(Prepared { launch, secrets, dirs })
+}
+
+fn take_secrets(run: &RunDir) -> Result<BTreeMap<String, String>, Error> {
+    let file = "secrets.json";
+    let path = run.secrets();
+    let secrets = match run_dir::read_json(&path) {
+        Ok(secrets) => secrets,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(source) => {
+            // A file that is no JSON may well hold a secret.
+            let _ = fs::remove_file(&path);
+            return Err(Error::Read { file, source });
+        }
+    };
+    fs::remove_file(&path).map_err(|source| Error::Read { file, source })?;
+    Ok(secrets)
+}
+
+/// Starts the host. It inherits no variable but those named here.
+pub(super) fn start_host(run: &RunDir, prepared: &Prepared) -> Result<Child, Error> {
+    let launch = &prepared.launch;
+    let spawn = || {
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .arg("host")
+            .arg(run.root())
+            .args(prepared.secrets.keys())
+            .current_dir(run.base())
+            .env_clear()
+            .envs(allowed_variables())
+            .envs(&launch.env)
+            .envs(&prepared.secrets)
+            .env("HOME", run.home())
+            .env("TMPDIR", run.tmp())
+            .env("ERRAND_RUN", &launch.run)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(host_stderr_path(run))?);
+        if let Some(python) = &launch.python {
+            command.env("ADAPTER_PYTHON", python);
+        }
+        command.spawn()
+    };
+    spawn().map_err(|source| Error::Io { doing: "start the Fabric host", source })
+}
+
+/// The last words of the host itself, such as a failed clean-up or a panic.
+pub(super) fn host_words(run: &RunDir) -> String {
+    let words = fs::read(host_stderr_path(run)).unwrap_or_default();
+    let end = &words[words.len().saturating_sub(HOST_WORDS)..];
+    String::from_utf8_lossy(end).trim().to_owned()
+}
+
+fn host_stderr_path(run: &RunDir) -> PathBuf {
+    run.root().join("host.stderr")
+}

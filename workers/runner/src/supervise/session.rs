@@ -1,0 +1,236 @@
+//! The time between the start of the Fabric host and the moment when nothing is left of it.
+
+use std::time::{Duration, Instant};
+
+use errand_runner::{Launch, LogStream, Outcome, RunDir, run_dir};
+use jiff::Timestamp;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::output;
+use super::prepare::{self, Prepared};
+use super::verdict::{Ended, Verdict};
+use super::watch::{End, Watch};
+use crate::limit;
+use crate::log::{Follower, Log};
+use crate::mask::{Mask, SHORTEST};
+use crate::report::{self, Report};
+use crate::tree::Tree;
+
+/// Between two looks while something happens, and while nothing does.
+const TICK: Duration = Duration::from_millis(20);
+const QUIET_TICK: Duration = Duration::from_millis(50);
+
+/// The log may always have this size, however small the output limit is.
+const LEAST_LOG_BUDGET: u64 = 8 * 1024 * 1024;
+
+/// A killed process that does not go away hangs in the kernel. Then the run ends without it.
+const KILL_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the host needs to report once the agent is gone.
+const REPORT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Runs the attempt to its end.
+pub(super) fn conduct(run: &RunDir, started_at: Timestamp) -> Outcome {
+    let verdict = match prepare::prepare(run) {
+        Ok(prepared) => conduct_prepared(run, &prepared),
+        Err(error) => Verdict::raised(error.raised()),
+    };
+    verdict.into_outcome(started_at)
+}
+
+fn conduct_prepared(run: &RunDir, prepared: &Prepared) -> Verdict {
+    let launch = &prepared.launch;
+    let mask = Mask::new(prepared.secrets.values().map(String::as_str));
+    let budget = LEAST_LOG_BUDGET.max(launch.output_limit_bytes.saturating_mul(2));
+    let log = match Log::create(&run.log(), mask, budget) {
+        Ok(log) => log,
+        Err(source) => {
+            let doing = "create agent.log";
+            return Verdict::raised(prepare::Error::Io { doing, source }.raised());
+        }
+    };
+    let agent = agent_reference(launch);
+    let mut session =
+        Session { run, log, followers: followers(run), buffer: Vec::new(), moved: Instant::now() };
+    session
+        .log
+        .platform(&format!("Executing agent {agent} (timeout {}s).", launch.timeout_seconds));
+    session.warn_of_short_secrets(prepared);
+    session.log.platform(&format!("Invoking agent {agent}."));
+    session.log.flush();
+    match prepare::start_host(run, prepared) {
+        Ok(host) => session.supervise(Pid::from_child(&host), prepared, &agent),
+        Err(error) => session.close(Verdict::raised(error.raised()), &agent),
+    }
+}
+
+/// `workspace/name`, as the request context spells it.
+fn agent_reference(launch: &Launch) -> String {
+    let known = launch.context.get("nemo_helix").map(|own| &own["agent"]);
+    match known.and_then(|agent| agent.as_str()) {
+        Some(agent) => agent.to_owned(),
+        None => {
+            format!("{}/{}", launch.workspace, launch.agent["name"].as_str().unwrap_or("agent"))
+        }
+    }
+}
+
+fn followers(run: &RunDir) -> [Follower; 3] {
+    [
+        Follower::new(report::stdout_path(run), LogStream::Stdout),
+        Follower::new(report::stderr_path(run), LogStream::Stderr),
+        Follower::new(report::adapter_stderr_path(run), LogStream::Stderr),
+    ]
+}
+
+struct Session<'a> {
+    run: &'a RunDir,
+    log: Log,
+    followers: [Follower; 3],
+    buffer: Vec<u8>,
+    moved: Instant,
+}
+
+impl Session<'_> {
+    fn warn_of_short_secrets(&mut self, prepared: &Prepared) {
+        let short = prepared.secrets.iter().filter(|(_, value)| value.len() < SHORTEST);
+        let names = Vec::from_iter(short.map(|(name, _)| name.as_str()));
+        if !names.is_empty() {
+            self.log.platform(&format!(
+                "Secret variables with fewer than {SHORTEST} characters are not masked in logs: {}.",
+                names.join(", ")
+            ));
+        }
+    }
+
+    fn supervise(mut self, host: Pid, prepared: &Prepared, agent: &str) -> Verdict {
+        let mut tree = Tree::new(host);
+        let mut watch = Watch::new(self.run, &prepared.launch);
+        let handle = pidfd_open(host, PidfdFlags::empty()).ok();
+        let end = loop {
+            tree.reap();
+            if tree.host_status().is_some() {
+                // An invocation may have begun and ended since the last look.
+                watch.look();
+                break End::Host;
+            }
+            if let Some(end) = watch.look() {
+                break end;
+            }
+            if !self.follow() {
+                self.rest(handle.as_ref());
+            }
+        };
+        if end != End::Host {
+            self.wind_down(&mut tree, prepared.launch.grace_seconds);
+        }
+        let left = tree.kill_all(KILL_PATIENCE);
+        if left > 0 {
+            self.log.platform(&format!(
+                "{left} processes of the agent could not be killed; the system has to be looked at."
+            ));
+        }
+        let reported = run_dir::read_json(&report::report_path(self.run)).ok();
+        self.log_lost_diagnostics(reported.as_ref());
+        let host_words = prepare::host_words(self.run);
+        let mut verdict = Verdict::of(
+            &Ended {
+                end,
+                host_status: tree.host_status(),
+                killed: tree.killed(),
+                invoked_at: watch.invoked_at(),
+                limit_seconds: limit::seconds(&prepared.launch),
+                lease_seconds: prepared.launch.lease_seconds,
+                host_words: host_words.clone(),
+            },
+            reported,
+        );
+        self.drain();
+        let kept = output::keep(self.run, &prepared.dirs.artifacts);
+        verdict.add_artifacts(kept.artifacts);
+        for problem in kept.problems.iter().chain([&host_words]) {
+            if !problem.is_empty() {
+                self.log.platform(problem);
+            }
+        }
+        self.close(verdict, agent)
+    }
+
+    /// TERM, then grace, then KILL for the agent; the host and our adapter get a moment to say
+    /// how it ended.
+    fn wind_down(&mut self, tree: &mut Tree, grace_seconds: f64) {
+        let grace = Duration::try_from_secs_f64(grace_seconds).unwrap_or_default();
+        tree.terminate();
+        self.follow_until(grace, tree, |tree| tree.agent().is_empty());
+        tree.kill_agent(KILL_PATIENCE);
+        self.follow_until(REPORT_PATIENCE, tree, |tree| tree.host_status().is_some());
+    }
+
+    fn follow_until(&mut self, patience: Duration, tree: &mut Tree, done: fn(&Tree) -> bool) {
+        let until = Instant::now() + patience;
+        loop {
+            tree.reap();
+            self.follow();
+            if done(tree) || Instant::now() >= until {
+                return;
+            }
+            std::thread::sleep(TICK.min(until.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    /// Logs what has been written; says whether there is more at once.
+    fn follow(&mut self) -> bool {
+        let mut more = false;
+        for follower in &mut self.followers {
+            let count = follower.follow(&mut self.log, &mut self.buffer);
+            if count > 0 {
+                self.moved = Instant::now();
+            }
+            more |= count == Follower::CHUNK;
+        }
+        self.log.flush();
+        more
+    }
+
+    /// Waits for the host's end, but no longer than a tick.
+    fn rest(&self, host: Option<&OwnedFd>) {
+        let tick = if self.moved.elapsed() < Duration::from_secs(2) { TICK } else { QUIET_TICK };
+        let Some(host) = host else {
+            std::thread::sleep(tick);
+            return;
+        };
+        let timeout = Timespec::try_from(tick).expect("a tick is a fraction of a second");
+        // An interrupted wait only makes the next look come sooner.
+        let _ = poll(&mut [PollFd::new(host, PollFlags::IN)], Some(&timeout));
+    }
+
+    /// Nobody writes any more: logs the rest.
+    fn drain(&mut self) {
+        for follower in &mut self.followers {
+            follower.finish(&mut self.log, &mut self.buffer);
+        }
+        self.log.flush();
+    }
+
+    /// An adapter that failed faster than its stderr could be followed left a copy with Fabric.
+    fn log_lost_diagnostics(&mut self, reported: Option<&Report>) {
+        let Some(Report::Raised(raised)) = reported else {
+            return;
+        };
+        self.followers[2].follow(&mut self.log, &mut self.buffer);
+        if !self.followers[2].found() {
+            for line in raised.diagnostics.lines() {
+                self.log.agent(LogStream::Stderr, line.as_bytes(), line.len() as u64);
+            }
+        }
+    }
+
+    fn close(mut self, mut verdict: Verdict, agent: &str) -> Verdict {
+        self.log.platform(&verdict.sentence_about(agent));
+        self.log.close();
+        verdict.finish(&self.log);
+        verdict
+    }
+}

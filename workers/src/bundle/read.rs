@@ -1,0 +1,219 @@
+//! Reading bundles: into a directory, or entry by entry into another bundle.
+//!
+//! A bundle may come from anywhere, so nothing in it is believed: names that leave the
+//! directory are refused, bytes and entries are counted, and links are never walked through.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use tar::{Archive, EntryType};
+
+use super::skipped::display_name;
+use super::tree::Tree;
+use super::write::Writer;
+
+/// Set-user-id and set-group-id bits are dropped where a bundle is unpacked.
+const KEPT_MODE: u32 = 0o1777;
+
+/// What a bundle may hold at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of file contents.
+    pub bytes: u64,
+    /// Entries.
+    pub entries: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: 1 << 40, entries: 10_000_000 }
+    }
+}
+
+/// Which part of a bundle is meant: the top-level directory is always cut off.
+#[derive(Clone, Debug, Default)]
+pub struct Pick {
+    /// A directory or a file below the top, without slashes around it; empty = everything.
+    pub path: String,
+}
+
+/// Why a bundle could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum UnpackError {
+    /// It is damaged, or the disk said no.
+    #[error("bundle cannot be unpacked: {0}")]
+    Io(#[from] io::Error),
+    /// A name leads out of the directory.
+    #[error("bundle entry '{0}' leads out of its directory")]
+    Escape(String),
+    /// It is larger than allowed.
+    #[error("bundle holds more than {0}")]
+    TooLarge(String),
+    /// It has an entry that no bundle of ours has.
+    #[error("bundle entry '{name}' has type {kind}, expected a file, directory or link")]
+    Kind {
+        /// Its name.
+        name: String,
+        /// Its type.
+        kind: String,
+    },
+    /// A hard link names something that is not part of what was picked.
+    #[error("bundle entry '{0}' is a hard link to a file that is not picked")]
+    Dangling(String),
+}
+
+/// One entry, its name below the picked directory; empty for the directory, or the single
+/// file, itself.
+struct Entry<'a> {
+    kind: Kind,
+    name: Vec<u8>,
+    mode: u32,
+    mtime: u64,
+    size: u64,
+    data: &'a mut dyn Read,
+}
+
+enum Kind {
+    Directory,
+    File,
+    Symlink(Vec<u8>),
+    HardLink(Vec<u8>),
+}
+
+/// Unpacks the picked part of a gzipped tar into an existing directory. Says how many entries
+/// it had; a single picked file gets the name `single`.
+pub fn unpack(
+    bundle: impl Read,
+    pick: &Pick,
+    root: &Path,
+    single: &str,
+    limits: Limits,
+) -> Result<u64, UnpackError> {
+    let tree = Tree::open(root)?;
+    // Directories are stamped last: a read-only one could not be filled, and filling it would
+    // change its time.
+    let mut directories = Vec::new();
+    let entries = each(bundle, pick, limits, |entry| {
+        let single_name = single.as_bytes();
+        let name = if entry.name.is_empty() { single_name } else { &entry.name };
+        match &entry.kind {
+            Kind::Directory => {
+                tree.directory(&entry.name)?;
+                directories.push((entry.name, entry.mode, entry.mtime));
+                return Ok(());
+            }
+            Kind::File => {
+                let mut file = tree.file(name)?;
+                io::copy(entry.data, &mut file)?;
+                drop(file);
+                tree.stamp(name, Some(entry.mode & KEPT_MODE), entry.mtime)?;
+            }
+            Kind::Symlink(target) => {
+                tree.symlink(name, target)?;
+                tree.stamp(name, None, entry.mtime)?;
+            }
+            Kind::HardLink(first) => tree.hard_link(name, first)?,
+        }
+        Ok(())
+    })?;
+    for (name, mode, mtime) in directories.iter().rev() {
+        tree.stamp(name, Some(mode & KEPT_MODE), *mtime)?;
+    }
+    Ok(entries)
+}
+
+/// Copies the picked part of a gzipped tar into another bundle, below `prefix`, but for names
+/// (below the prefix) that `leave_out` claims. Says how many entries were there.
+pub fn copy_entries<W: Write>(
+    bundle: impl Read,
+    pick: &Pick,
+    into: &mut Writer<W>,
+    prefix: &[u8],
+    leave_out: &dyn Fn(&[u8], bool) -> bool,
+    limits: Limits,
+) -> Result<u64, UnpackError> {
+    let below = |name: &[u8]| match (prefix.is_empty(), name.is_empty()) {
+        (true, _) => name.to_vec(),
+        (false, true) => prefix.to_vec(),
+        (false, false) => [prefix, b"/", name].concat(),
+    };
+    each(bundle, pick, limits, |entry| {
+        let name = below(&entry.name);
+        let directory = matches!(entry.kind, Kind::Directory);
+        if leave_out(&name, directory) || name.is_empty() {
+            return Ok(());
+        }
+        match entry.kind {
+            Kind::Directory => into.directory(&name, entry.mode, entry.mtime)?,
+            Kind::File => {
+                into.file(&name, entry.mode, entry.mtime, entry.size, entry.data)?;
+            }
+            Kind::Symlink(target) => into.symlink(&name, &target, entry.mtime)?,
+            Kind::HardLink(first) => {
+                into.hard_link(&name, &below(&first), entry.mode, entry.mtime)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Walks the entries of the picked part.
+fn each(
+    bundle: impl Read,
+    pick: &Pick,
+    limits: Limits,
+    mut visit: impl FnMut(Entry<'_>) -> Result<(), UnpackError>,
+) -> Result<u64, UnpackError> {
+    let mut archive = Archive::new(MultiGzDecoder::new(bundle));
+    let (mut entries, mut bytes) = (0, 0_u64);
+    for raw in archive.entries()? {
+        let mut raw = raw?;
+        entries += 1;
+        bytes = bytes.saturating_add(raw.size());
+        if entries > limits.entries {
+            return Err(UnpackError::TooLarge(format!("{} entries", limits.entries)));
+        }
+        if bytes > limits.bytes {
+            return Err(UnpackError::TooLarge(format!("{} bytes", limits.bytes)));
+        }
+        let shown = display_name(&raw.path_bytes());
+        let Some(name) = relative(&raw.path_bytes(), pick, &shown)? else { continue };
+        let kind = match raw.header().entry_type() {
+            EntryType::Directory => Kind::Directory,
+            EntryType::Regular | EntryType::Continuous => Kind::File,
+            EntryType::Symlink => Kind::Symlink(link(&raw)),
+            EntryType::Link => match relative(&link(&raw), pick, &shown)? {
+                Some(first) => Kind::HardLink(first),
+                None => return Err(UnpackError::Dangling(shown)),
+            },
+            other => return Err(UnpackError::Kind { name: shown, kind: format!("{other:?}") }),
+        };
+        let header = raw.header();
+        let (mode, mtime, size) = (header.mode()? & 0o7777, header.mtime()?, raw.size());
+        visit(Entry { kind, name, mode, mtime, size, data: &mut raw })?;
+    }
+    Ok(entries)
+}
+
+fn link<R: Read>(raw: &tar::Entry<'_, R>) -> Vec<u8> {
+    raw.link_name_bytes().unwrap_or_default().into_owned()
+}
+
+/// The name below the picked directory; `None` when it is not part of it.
+fn relative(full: &[u8], pick: &Pick, shown: &str) -> Result<Option<Vec<u8>>, UnpackError> {
+    let escape = || UnpackError::Escape(shown.to_owned());
+    if full.first() == Some(&b'/') || full.contains(&0) {
+        return Err(escape());
+    }
+    let parts: Vec<_> =
+        full.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b".")).collect();
+    if parts.contains(&&b".."[..]) {
+        return Err(escape());
+    }
+    // The first component is the top-level directory.
+    let Some((_, below)) = parts.split_first() else { return Ok(None) };
+    let wanted: Vec<_> =
+        pick.path.as_bytes().split(|byte| *byte == b'/').filter(|part| !part.is_empty()).collect();
+    Ok(below.strip_prefix(&wanted[..]).map(|rest| rest.join(&b'/')))
+}

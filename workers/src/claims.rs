@@ -1,0 +1,237 @@
+//! Claims: the right to run the agent of one job.
+//!
+//! A claim names a *place* (where its agent can be found again) and a worker process. At the
+//! same place it is taken over at once when the old worker's lock is free; elsewhere only after
+//! it was not renewed for `lost_after` on the observer's own clock, so that no two clocks are
+//! ever compared.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustix::fs::{FlockOperation, flock};
+use streams::broker::{Broker, Error};
+use streams::claim::Claim;
+use streams::id::{Attempt, JobId};
+use streams::topology::Bucket;
+use tokio::time::Instant;
+
+/// How long a job that somebody else holds is left alone before the next look.
+const LOOK: Duration = Duration::from_secs(1);
+const LOOK_ELSEWHERE: Duration = Duration::from_secs(15);
+
+/// The claims of one worker process.
+pub struct Claims {
+    broker: Arc<dyn Broker>,
+    place: String,
+    worker: String,
+    lost_after: Duration,
+    locks: PathBuf,
+    /// Held while this process lives; its name is in every claim of ours.
+    _lock: File,
+    /// Claims of other places: the revision that was seen, and since when.
+    seen: Mutex<HashMap<JobId, (u64, Instant)>>,
+    /// Jobs that a task of this process works on.
+    busy: Mutex<HashSet<JobId>>,
+}
+
+/// What asking for a claim came to.
+pub(crate) enum Grant<'a> {
+    /// It is ours.
+    Held(Held<'a>),
+    /// Somebody else has it; ask again after this time.
+    Busy(Duration),
+    /// The run is over and its fact is stored.
+    Done,
+}
+
+/// A claim that is ours.
+pub(crate) struct Held<'a> {
+    claims: &'a Claims,
+    job: JobId,
+    revision: u64,
+    /// Which start of the agent this is.
+    pub(crate) attempt: Attempt,
+    /// Whether the holder before us was lost at another place, with its agent.
+    pub(crate) lost: bool,
+}
+
+/// The claim is not ours any more.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Gone {
+    /// Another worker has taken it.
+    #[error("the claim was taken over by another worker")]
+    TakenOver,
+    /// The broker did not answer; it may still be ours.
+    #[error(transparent)]
+    Broker(#[from] Error),
+}
+
+impl Claims {
+    /// The claims of a worker that starts now. `locks` is a directory of this place in which
+    /// each worker process holds a lock while it lives.
+    pub fn new(
+        broker: Arc<dyn Broker>,
+        place: String,
+        locks: PathBuf,
+        lost_after: Duration,
+    ) -> io::Result<Self> {
+        fs::create_dir_all(&locks)?;
+        let worker = uuid::Uuid::now_v7().simple().to_string();
+        let lock = File::create(locks.join(&worker))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self {
+            broker,
+            place,
+            worker,
+            lost_after,
+            locks,
+            _lock: lock,
+            seen: Mutex::default(),
+            busy: Mutex::default(),
+        })
+    }
+
+    /// Where this worker runs agents.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// When an agent must stop because nobody renews its lease: before anybody else may start
+    /// another.
+    pub fn lease(&self) -> Duration {
+        self.lost_after.saturating_sub(Duration::from_secs(120)).max(self.lost_after / 2)
+    }
+
+    /// Asks for the claim on a job.
+    pub(crate) async fn take(&self, job: JobId) -> Result<Grant<'_>, Error> {
+        if lock(&self.busy).contains(&job) {
+            return Ok(Grant::Busy(LOOK));
+        }
+        let key = job.to_string();
+        let Some(entry) = self.broker.get(Bucket::Claims, &key).await? else {
+            let claim = self.claim(Attempt::FIRST);
+            let created = self.broker.create(Bucket::Claims, &key, encode(&claim)).await?;
+            return Ok(self.grant(job, created, Attempt::FIRST, false));
+        };
+        let claim: Claim = serde_json::from_slice(&entry.value).map_err(|error| {
+            Error::Refused { what: format!("claim {key}"), reason: error.to_string() }
+        })?;
+        if claim.done {
+            return Ok(Grant::Done);
+        }
+        let lost = if claim.place == self.place {
+            if claim.worker != self.worker && self.is_alive(&claim.worker) {
+                return Ok(Grant::Busy(LOOK));
+            }
+            false
+        } else {
+            if !self.unchanged_for_long(job, entry.revision) {
+                return Ok(Grant::Busy(LOOK_ELSEWHERE));
+            }
+            true
+        };
+        let ours = encode(&self.claim(claim.attempt));
+        let updated = self.broker.update(Bucket::Claims, &key, ours, entry.revision).await?;
+        Ok(self.grant(job, updated, claim.attempt, lost))
+    }
+
+    fn grant(&self, job: JobId, revision: Option<u64>, attempt: Attempt, lost: bool) -> Grant<'_> {
+        let Some(revision) = revision else { return Grant::Busy(LOOK) };
+        lock(&self.seen).remove(&job);
+        if !lock(&self.busy).insert(job) {
+            return Grant::Busy(LOOK);
+        }
+        Grant::Held(Held { claims: self, job, revision, attempt, lost })
+    }
+
+    fn claim(&self, attempt: Attempt) -> Claim {
+        Claim {
+            v: 1,
+            place: self.place.clone(),
+            worker: self.worker.clone(),
+            attempt,
+            at: Timestamp::now(),
+            done: false,
+        }
+    }
+
+    /// Whether a worker process of this place lives: it holds a lock on its file.
+    fn is_alive(&self, worker: &str) -> bool {
+        let Ok(file) = File::open(self.locks.join(worker)) else { return false };
+        flock(&file, FlockOperation::NonBlockingLockShared).is_err()
+    }
+
+    fn unchanged_for_long(&self, job: JobId, revision: u64) -> bool {
+        let mut seen = lock(&self.seen);
+        let now = Instant::now();
+        let (known, since) = seen.entry(job).or_insert((revision, now));
+        if *known != revision {
+            (*known, *since) = (revision, now);
+        }
+        now.duration_since(*since) >= self.lost_after
+    }
+}
+
+impl Held<'_> {
+    /// Says that we are still at it.
+    pub(crate) async fn renew(&mut self) -> Result<(), Gone> {
+        let claim = self.claims.claim(self.attempt);
+        self.write(&claim).await
+    }
+
+    /// Begins another attempt.
+    pub(crate) async fn next_attempt(&mut self) -> Result<(), Gone> {
+        let next = Attempt(self.attempt.0 + 1);
+        let claim = self.claims.claim(next);
+        self.write(&claim).await?;
+        (self.attempt, self.lost) = (next, false);
+        Ok(())
+    }
+
+    async fn write(&mut self, claim: &Claim) -> Result<(), Gone> {
+        let (broker, key) = (&self.claims.broker, self.job.to_string());
+        match broker.update(Bucket::Claims, &key, encode(claim), self.revision).await? {
+            Some(revision) => self.revision = revision,
+            // Our own write may have been stored although its confirmation was lost.
+            None => match broker.get(Bucket::Claims, &key).await? {
+                Some(entry) if ours(&entry.value, &self.claims.worker) => {
+                    self.revision = entry.revision;
+                }
+                _ => return Err(Gone::TakenOver),
+            },
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        lock(&self.claims.busy).remove(&self.job);
+    }
+}
+
+/// Marks a job's run as over; whoever meets the claim then has nothing to do.
+pub(crate) async fn finish(claims: &Claims, job: JobId) -> Result<(), Error> {
+    let key = job.to_string();
+    let Some(entry) = claims.broker.get(Bucket::Claims, &key).await? else { return Ok(()) };
+    let Ok(mut claim) = serde_json::from_slice::<Claim>(&entry.value) else { return Ok(()) };
+    claim.done = true;
+    claims.broker.update(Bucket::Claims, &key, encode(&claim), entry.revision).await.map(drop)
+}
+
+fn ours(value: &[u8], worker: &str) -> bool {
+    serde_json::from_slice::<Claim>(value).is_ok_and(|claim| claim.worker == worker)
+}
+
+fn encode(claim: &Claim) -> bytes::Bytes {
+    serde_json::to_vec(claim).unwrap_or_default().into()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,260 @@
+//! Puts a working directory together from pinned sources and stores it as one bundle, without
+//! ever laying it out on a disk.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read, Write};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use streams::snapshot::{FileEntry, Mount, ObjectRef, Source};
+use tokio::sync::mpsc;
+use tokio_util::io::SyncIoBridge;
+
+use crate::bundle::{self, Limits, Pick, UnpackError, Writer};
+use crate::store::{self, Store, key};
+
+/// Files up to this size are fetched ahead; larger ones stream through.
+const AHEAD_BYTES: u64 = 256 * 1024;
+
+/// How many are fetched at once.
+const AHEAD: usize = 16;
+
+/// Mode of directories that a fileset implies.
+const DIRECTORY_MODE: u32 = 0o755;
+
+/// Why a bundle could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum ComposeError {
+    /// A source is gone or damaged: trying again does not help.
+    #[error("{0}")]
+    Broken(String),
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The thread that packs failed.
+    #[error("cannot pack the bundle: {0}")]
+    Pack(#[from] io::Error),
+}
+
+/// What goes into the bundle.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// Name of the top-level directory.
+    pub top: String,
+    /// What it is filled with first.
+    pub base: Option<Source>,
+    /// What is laid over it; a mount wins at its path.
+    pub mounts: Vec<Mount>,
+    /// Modification time, in seconds, of what has none of its own. Fixed, so that putting the
+    /// bundle together again gives the same bytes.
+    pub mtime: u64,
+}
+
+/// One thing for the packing thread to write.
+enum Item {
+    Directory { name: String },
+    File { name: String, entry: FileEntry, body: Body },
+    Bundle { body: Body, pick: Pick, prefix: String, single: bool, covered: Vec<String> },
+}
+
+type Body = Box<dyn Read + Send>;
+
+/// Packs a recipe and stores it under a key.
+pub async fn compose(store: &Store, key: &str, recipe: &Recipe) -> Result<ObjectRef, ComposeError> {
+    let (items, to_pack) = mpsc::channel(AHEAD);
+    let (out, chunks) = bundle::pipe();
+    let (top, mtime) = (recipe.top.clone(), recipe.mtime);
+    let packing = tokio::task::spawn_blocking(move || pack(to_pack, out, &top, mtime));
+    let mut upload = store.upload(key);
+    let gathering = async {
+        let gathered = gather(store, recipe, &items).await;
+        drop(items);
+        gathered
+    };
+    let (gathered, sent) = tokio::join!(gathering, bundle::send(chunks, &mut upload));
+    let packed = packing.await.map_err(io::Error::other)?;
+    // When one end fails the others fail for want of it: what happened first counts.
+    if let Err(error) = sent.map_err(ComposeError::from).and(packed).and(gathered) {
+        upload.abort().await;
+        return Err(error);
+    }
+    Ok(upload.finish().await?)
+}
+
+async fn gather(
+    store: &Store,
+    recipe: &Recipe,
+    items: &mpsc::Sender<Item>,
+) -> Result<(), ComposeError> {
+    let covered: Vec<_> = recipe.mounts.iter().map(|mount| mount.mount_path.clone()).collect();
+    if let Some(base) = &recipe.base {
+        add(store, base, "", covered, items).await?;
+    }
+    for mount in &recipe.mounts {
+        add(store, &mount.source, &mount.mount_path, Vec::new(), items).await?;
+    }
+    Ok(())
+}
+
+/// Adds a source below `prefix`, but for what mounts cover.
+async fn add(
+    store: &Store,
+    source: &Source,
+    prefix: &str,
+    covered: Vec<String>,
+    items: &mpsc::Sender<Item>,
+) -> Result<(), ComposeError> {
+    match source {
+        Source::Bundle { object, path } => {
+            let body = open(store, &object.key).await?;
+            let pick = Pick { path: path.clone() };
+            let prefix = prefix.to_owned();
+            let single = !path.is_empty();
+            give(items, Item::Bundle { body, pick, prefix, single, covered }).await
+        }
+        Source::Files { listing, path } => {
+            let entries = listed(store, listing, path, prefix).await?;
+            let entries =
+                entries.into_iter().filter(|(name, _)| !is_covered(&covered, name, false));
+            add_files(store, entries.collect(), items).await
+        }
+    }
+}
+
+async fn add_files(
+    store: &Store,
+    entries: Vec<(String, FileEntry)>,
+    items: &mpsc::Sender<Item>,
+) -> Result<(), ComposeError> {
+    let mut known = BTreeSet::new();
+    let opened = stream::iter(entries).map(|(name, entry)| async move {
+        let body = fetch(store, &entry).await?;
+        Ok::<_, ComposeError>((name, entry, body))
+    });
+    let mut opened = std::pin::pin!(opened.buffered(AHEAD));
+    while let Some(next) = opened.next().await {
+        let (name, entry, body) = next?;
+        for (slash, _) in name.match_indices('/') {
+            let directory = &name[..slash];
+            if known.insert(directory.to_owned()) {
+                give(items, Item::Directory { name: directory.to_owned() }).await?;
+            }
+        }
+        give(items, Item::File { name, entry, body }).await?;
+    }
+    Ok(())
+}
+
+/// The entries of a listing below `path`, with their names below `prefix`.
+async fn listed(
+    store: &Store,
+    listing: &ObjectRef,
+    path: &str,
+    prefix: &str,
+) -> Result<Vec<(String, FileEntry)>, ComposeError> {
+    let missing = || ComposeError::Broken(format!("listing {} is gone", listing.key));
+    let bytes = store.read(&listing.key).await?.ok_or_else(missing)?;
+    let mut found = Vec::new();
+    for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let entry: FileEntry = serde_json::from_slice(line).map_err(|error| {
+            ComposeError::Broken(format!("listing {} is damaged: {error}", listing.key))
+        })?;
+        let below = match entry.path.strip_prefix(path) {
+            Some(rest) if path.is_empty() || rest.is_empty() => rest,
+            Some(rest) if rest.starts_with('/') => &rest[1..],
+            _ => continue,
+        };
+        let name = match (prefix.is_empty(), below.is_empty()) {
+            (true, _) => below.to_owned(),
+            (false, true) => prefix.to_owned(),
+            (false, false) => format!("{prefix}/{below}"),
+        };
+        found.push((name, entry));
+    }
+    Ok(found)
+}
+
+async fn fetch(store: &Store, entry: &FileEntry) -> Result<Body, ComposeError> {
+    let key = key::blob(&entry.sha256);
+    if entry.size > AHEAD_BYTES {
+        return open(store, &key).await;
+    }
+    let bytes: Bytes = store.read(&key).await?.ok_or_else(|| gone(&key))?;
+    Ok(Box::new(io::Cursor::new(bytes)))
+}
+
+async fn open(store: &Store, key: &str) -> Result<Body, ComposeError> {
+    let object = store.get(key).await?.ok_or_else(|| gone(key))?;
+    Ok(Box::new(SyncIoBridge::new(object.body.into_async_read())))
+}
+
+fn gone(key: &str) -> ComposeError {
+    ComposeError::Broken(format!("object {key} is not in the store"))
+}
+
+async fn give(items: &mpsc::Sender<Item>, item: Item) -> Result<(), ComposeError> {
+    // A packing thread that is gone has its own word to say about why.
+    items.send(item).await.map_err(|_| ComposeError::Pack(io::ErrorKind::BrokenPipe.into()))
+}
+
+/// Runs on a thread that may block.
+fn pack(
+    mut items: mpsc::Receiver<Item>,
+    out: impl Write,
+    top: &str,
+    mtime: u64,
+) -> Result<(), ComposeError> {
+    let mut writer = Writer::new(out, top, DIRECTORY_MODE, mtime)?;
+    while let Some(item) = items.blocking_recv() {
+        match item {
+            Item::Directory { name } => writer.directory(name.as_bytes(), DIRECTORY_MODE, mtime)?,
+            Item::File { name, entry, mut body } => {
+                let short =
+                    writer.file(name.as_bytes(), entry.mode, mtime, entry.size, &mut body)?;
+                if short {
+                    let FileEntry { path, sha256, .. } = entry;
+                    let why = format!("blob {sha256} of '{path}' is shorter than its listing says");
+                    return Err(ComposeError::Broken(why));
+                }
+            }
+            Item::Bundle { body, pick, prefix, single, covered } => {
+                let covers = |name: &[u8], directory: bool| {
+                    std::str::from_utf8(name)
+                        .is_ok_and(|name| is_covered(&covered, name, directory))
+                };
+                let entries = bundle::copy_entries(
+                    body,
+                    &pick,
+                    &mut writer,
+                    prefix.as_bytes(),
+                    &covers,
+                    Limits::default(),
+                )
+                .map_err(broken)?;
+                if single && entries == 0 {
+                    return Err(ComposeError::Broken(format!("nothing at '{}'", pick.path)));
+                }
+            }
+        }
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+fn broken(error: UnpackError) -> ComposeError {
+    match error {
+        UnpackError::Io(error) => ComposeError::Pack(error),
+        error => ComposeError::Broken(error.to_string()),
+    }
+}
+
+/// Whether a mount takes the place of an entry: at or above it, or below it where the entry is
+/// no directory and so in the mount's way.
+fn is_covered(mounts: &[String], name: &str, directory: bool) -> bool {
+    let below = |child: &str, parent: &str| {
+        child.strip_prefix(parent).is_some_and(|rest| rest.starts_with('/'))
+    };
+    mounts
+        .iter()
+        .any(|mount| name == mount || below(name, mount) || (!directory && below(mount, name)))
+}

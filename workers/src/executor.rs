@@ -1,0 +1,98 @@
+//! Executors: where a runner runs. One contract, and one run directory a run, for all of them.
+
+pub mod process;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use errand_runner::{Launch, Life};
+use streams::id::{Attempt, JobId};
+use streams::snapshot::ObjectRef;
+
+use crate::store;
+
+/// One attempt of one job: what a run is found again by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RunName {
+    /// The job.
+    pub job: JobId,
+    /// Which start of its agent.
+    pub attempt: Attempt,
+}
+
+impl std::fmt::Display for RunName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.job, self.attempt)
+    }
+}
+
+/// Everything that a run is made of.
+#[derive(Clone, Debug)]
+pub struct RunPlan {
+    /// What the runner is told.
+    pub launch: Launch,
+    /// The working directory, as a bundle.
+    pub workdir: ObjectRef,
+    /// The agent's own files, as a bundle.
+    pub ethos: Option<ObjectRef>,
+    /// Values of secret variables; written for the runner's eyes only.
+    pub secrets: BTreeMap<String, String>,
+}
+
+/// Why an executor did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The run cannot be, now or ever: the bundle is damaged, the disk is full.
+    #[error("{0}")]
+    Impossible(String),
+    /// Not now.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
+/// Where the things of a run are, on this machine.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// What the agent worked in.
+    pub workdir: PathBuf,
+    /// Fabric's artifacts, with the agent's output.
+    pub artifacts: PathBuf,
+    /// The masked log.
+    pub log: PathBuf,
+}
+
+/// Where a runner runs.
+#[async_trait]
+pub trait Executor: Send + Sync + 'static {
+    /// Looks whether the run is fresh, alive, ended or lost.
+    async fn look(&self, run: RunName) -> Result<Life, Error>;
+
+    /// Makes the run's directory and starts its runner, unless that was done. Returns when the
+    /// runner has passed its start gate.
+    async fn start(&self, run: RunName, plan: &RunPlan) -> Result<(), Error>;
+
+    /// Says that somebody still holds the claim.
+    async fn renew(&self, run: RunName) -> Result<(), Error>;
+
+    /// Asks the runner to end the run.
+    async fn stop(&self, run: RunName, reason: &str) -> Result<(), Error>;
+
+    /// Ends whatever is left of a run whose runner is gone, and returns when nothing is.
+    async fn sweep(&self, run: RunName) -> Result<(), Error>;
+
+    /// Where its things are.
+    async fn places(&self, run: RunName) -> Result<Places, Error>;
+
+    /// Removes the run's directory.
+    async fn remove(&self, run: RunName) -> Result<(), Error>;
+
+    /// The runs that have a directory here.
+    async fn runs(&self) -> Result<Vec<RunName>, Error>;
+}

@@ -1,0 +1,240 @@
+//! The `process` executor: the runner is a detached process on this machine, in its own session.
+//! It survives the worker and is found again by its run directory's lock.
+
+mod leftovers;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use errand_runner::{Life, RunDir, run_dir};
+use streams::id::Attempt;
+use streams::snapshot::ObjectRef;
+use tokio::process::Command;
+use tokio::time::Instant;
+use tokio_util::io::SyncIoBridge;
+
+use super::{Error, Executor, Places, RunName, RunPlan};
+use crate::bundle::{self, Limits, Pick, UnpackError};
+use crate::store::Store;
+
+/// How long a runner may take to pass its start gate.
+const START: Duration = Duration::from_secs(20);
+
+/// How often its directory is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Runs agents as processes of this machine.
+pub struct Process {
+    /// Where run directories are made. Not below TMPDIR: codex refuses to work there.
+    runs: PathBuf,
+    /// The program `errand-runner`.
+    runner: PathBuf,
+    store: Store,
+}
+
+impl Process {
+    /// An executor with its run directories below `runs`.
+    pub fn new(runs: PathBuf, runner: PathBuf, store: Store) -> io::Result<Self> {
+        fs::create_dir_all(&runs)?;
+        Ok(Self { runs, runner, store })
+    }
+
+    fn dir(&self, run: RunName) -> RunDir {
+        RunDir::new(self.runs.join(run.to_string()))
+    }
+
+    /// Fills a directory under another name and renames it, so that a run directory that has
+    /// its name is whole.
+    async fn prepare(&self, run: RunName, plan: &RunPlan) -> Result<(), Error> {
+        let partial = RunDir::new(self.runs.join(format!(".{run}.partial")));
+        if partial.root().exists() {
+            remove_tree(partial.root())?;
+        }
+        let workspace = below_base(&partial, &plan.launch.agent, "workspace")?;
+        for directory in [partial.root(), &partial.base(), &partial.home(), &partial.tmp()] {
+            make(directory)?;
+        }
+        // The agent's own files first: the working directory may lie among them.
+        if let Some(ethos) = &plan.ethos {
+            self.unpack(ethos, partial.base()).await?;
+        }
+        make(&workspace)?;
+        self.unpack(&plan.workdir, workspace).await?;
+        partial.write_launch(&plan.launch)?;
+        if !plan.secrets.is_empty() {
+            run_dir::write_json(&partial.secrets(), &plan.secrets, 0o600)?;
+        }
+        partial.touch_lease()?;
+        fs::rename(partial.root(), self.dir(run).root())?;
+        File::open(&self.runs)?.sync_all()?;
+        Ok(())
+    }
+
+    async fn unpack(&self, bundle: &ObjectRef, into: PathBuf) -> Result<(), Error> {
+        let object = self.store.get(&bundle.key).await?.ok_or_else(|| {
+            Error::Impossible(format!("bundle {} is not in the object store", bundle.key))
+        })?;
+        let body = SyncIoBridge::new(object.body.into_async_read());
+        let unpacking = tokio::task::spawn_blocking(move || {
+            bundle::unpack(body, &Pick::default(), &into, "", Limits::default())
+        });
+        match unpacking.await.map_err(|error| Error::Unavailable(error.to_string()))? {
+            Ok(_) => Ok(()),
+            Err(UnpackError::Io(error)) => Err(error.into()),
+            Err(error) => Err(Error::Impossible(error.to_string())),
+        }
+    }
+
+    async fn spawn(&self, dir: &RunDir) -> Result<(), Error> {
+        let errors = File::create(dir.root().join("runner.err"))?;
+        let mut child = Command::new(&self.runner)
+            .arg("supervise")
+            .arg(dir.root())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .kill_on_drop(false)
+            .spawn()
+            .map_err(|error| {
+                let runner = self.runner.display();
+                Error::Unavailable(format!("cannot start {runner}: {error}"))
+            })?;
+        let deadline = Instant::now() + START;
+        while dir.life()? == Life::Fresh {
+            if let Some(status) = child.try_wait()? {
+                let said = fs::read_to_string(dir.root().join("runner.err")).unwrap_or_default();
+                return Err(Error::Unavailable(format!(
+                    "the runner ended at once: {status}: {said}"
+                )));
+            }
+            if Instant::now() > deadline {
+                return Err(Error::Unavailable("the runner did not start in time".to_owned()));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        // Somebody must wait for it, or it stays a zombie for as long as this worker lives.
+        tokio::spawn(async move { child.wait().await });
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Executor for Process {
+    async fn look(&self, run: RunName) -> Result<Life, Error> {
+        Ok(self.dir(run).life()?)
+    }
+
+    async fn start(&self, run: RunName, plan: &RunPlan) -> Result<(), Error> {
+        let dir = self.dir(run);
+        if dir.life()? != Life::Fresh {
+            return Ok(());
+        }
+        if !dir.root().exists() {
+            self.prepare(run, plan).await?;
+        } else if !plan.secrets.is_empty() {
+            // A worker may have died between here and the start, and the runner unlinks them.
+            run_dir::write_json(&dir.secrets(), &plan.secrets, 0o600)?;
+        }
+        dir.touch_lease()?;
+        self.spawn(&dir).await
+    }
+
+    async fn renew(&self, run: RunName) -> Result<(), Error> {
+        Ok(self.dir(run).touch_lease()?)
+    }
+
+    async fn stop(&self, run: RunName, reason: &str) -> Result<(), Error> {
+        Ok(self.dir(run).ask_to_stop(reason)?)
+    }
+
+    async fn sweep(&self, run: RunName) -> Result<(), Error> {
+        let run = run.to_string();
+        let swept = tokio::task::spawn_blocking(move || leftovers::end(&run)).await;
+        swept.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
+    }
+
+    async fn places(&self, run: RunName) -> Result<Places, Error> {
+        let dir = self.dir(run);
+        let agent = dir.launch()?.agent;
+        Ok(Places {
+            workdir: below_base(&dir, &agent, "workspace")?,
+            artifacts: below_base(&dir, &agent, "artifacts")?,
+            log: dir.log(),
+        })
+    }
+
+    async fn remove(&self, run: RunName) -> Result<(), Error> {
+        let root = self.dir(run).root().to_owned();
+        if !root.exists() {
+            return Ok(());
+        }
+        let removed = tokio::task::spawn_blocking(move || remove_tree(&root)).await;
+        removed.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
+    }
+
+    async fn runs(&self) -> Result<Vec<RunName>, Error> {
+        let names = fs::read_dir(&self.runs)?.filter_map(Result::ok);
+        Ok(names.filter_map(|entry| parse(entry.file_name().to_str()?)).collect())
+    }
+}
+
+/// `<job uuid>-<attempt>`, as run directories are called.
+fn parse(name: &str) -> Option<RunName> {
+    let (job, attempt) = name.rsplit_once('-')?;
+    Some(RunName { job: job.parse().ok()?, attempt: Attempt(attempt.parse().ok()?) })
+}
+
+/// `environment.workspace` or `.artifacts` of the agent, which must lie below the base.
+fn below_base(dir: &RunDir, agent: &serde_json::Value, name: &str) -> Result<PathBuf, Error> {
+    let path = agent["environment"][name].as_str().unwrap_or(name);
+    let mut full = dir.base();
+    for component in Path::new(path).components() {
+        match component {
+            std::path::Component::Normal(part) => full.push(part),
+            std::path::Component::CurDir => {}
+            _ => {
+                return Err(Error::Impossible(format!(
+                    "Local {name} path must remain within the agent base directory."
+                )));
+            }
+        }
+    }
+    Ok(full)
+}
+
+fn make(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)
+}
+
+/// Removes a tree that its agent may have made unwritable.
+fn remove_tree(root: &Path) -> io::Result<()> {
+    if fs::remove_dir_all(root).is_ok() {
+        return Ok(());
+    }
+    make_writable(root);
+    fs::remove_dir_all(root)
+}
+
+fn make_writable(directory: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let _ = fs::set_permissions(directory, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok) {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            make_writable(&entry.path());
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::StorageFull {
+            Self::Impossible(format!("no space left where agents run: {error}"))
+        } else {
+            Self::Unavailable(error.to_string())
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Saving results: streamed, verified, and listed only when they are whole.
+
+use std::io;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use streams::fact::{ResultKind, SavedResult};
+use streams::id::{Attempt, JobId};
+
+use crate::bundle::{self, SkipList};
+use crate::store::{self, Store, key};
+
+/// The results that every run has, by name.
+pub mod name {
+    /// What the agent was given.
+    pub const INPUT_WORKDIR: &str = "input_workdir";
+    /// What it left behind.
+    pub const OUTPUT_WORKDIR: &str = "output_workdir";
+    /// Fabric's artifacts with the agent's output.
+    pub const OUTPUT_ARTIFACTS: &str = "output_artifacts";
+    /// What Fabric returned.
+    pub const FABRIC_RUN_RESULT: &str = "fabric_run_result";
+    /// Why it did not return.
+    pub const FABRIC_ERROR: &str = "fabric_error";
+}
+
+/// Why a result is not saved.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    /// The directory cannot be read.
+    #[error("result '{name}' cannot be read: {source}")]
+    Read {
+        /// The result.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The store refused it.
+    #[error("result '{name}' cannot be stored: {source}")]
+    Store {
+        /// The result.
+        name: String,
+        /// Why.
+        source: store::Error,
+    },
+}
+
+/// Where the results of one attempt go.
+#[derive(Clone)]
+pub struct Results {
+    /// The store.
+    pub store: Store,
+    /// The job's workspace.
+    pub workspace: String,
+    /// The job.
+    pub job: JobId,
+    /// The attempt.
+    pub attempt: Attempt,
+    /// Whether the agent was interrupted, so that files may be half written.
+    pub interrupted: bool,
+}
+
+impl Results {
+    /// Saves a directory as a bundle.
+    pub async fn directory(&self, name: &str, root: PathBuf) -> Result<SavedResult, SaveError> {
+        let key = key::result_directory(&self.workspace, self.job, self.attempt, name);
+        let mut upload = self.store.upload(&key);
+        let (out, chunks) = bundle::pipe();
+        let top = name.to_owned();
+        let writing =
+            tokio::task::spawn_blocking(move || bundle::write_directory(&root, &top, out));
+        let sent = bundle::send(chunks, &mut upload).await;
+        let written = writing.await.map_err(io::Error::other).and_then(|written| written);
+        // When the store fails the writer fails too, for want of a reader: the store's is the cause.
+        let skipped = match (sent, written) {
+            (Ok(()), Ok((_, skipped))) => skipped,
+            (Err(source), _) => {
+                upload.abort().await;
+                return Err(SaveError::Store { name: name.to_owned(), source });
+            }
+            (Ok(()), Err(source)) => {
+                upload.abort().await;
+                return Err(SaveError::Read { name: name.to_owned(), source });
+            }
+        };
+        let object = upload.finish().await;
+        let object = object.map_err(|source| SaveError::Store { name: name.to_owned(), source })?;
+        Ok(self.saved(name, ResultKind::Directory, object, skipped))
+    }
+
+    /// Saves a JSON record, indented, with a newline at its end.
+    pub async fn record(&self, name: &str, value: &Value) -> Result<SavedResult, SaveError> {
+        let key = key::result_record(&self.workspace, self.job, self.attempt, name);
+        let mut bytes = serde_json::to_vec_pretty(value)
+            .map_err(|error| SaveError::Read { name: name.to_owned(), source: error.into() })?;
+        bytes.push(b'\n');
+        let object = self.store.put(&key, bytes.into()).await;
+        let object = object.map_err(|source| SaveError::Store { name: name.to_owned(), source })?;
+        Ok(self.saved(name, ResultKind::File, object, SkipList::default()))
+    }
+
+    fn saved(
+        &self,
+        name: &str,
+        kind: ResultKind,
+        object: streams::snapshot::ObjectRef,
+        skipped: SkipList,
+    ) -> SavedResult {
+        // A record is written in one piece, whatever became of the agent.
+        let partial = kind == ResultKind::Directory && self.interrupted;
+        SavedResult {
+            name: name.to_owned(),
+            kind,
+            object,
+            complete: !partial && skipped.is_empty(),
+            skipped: skipped.named,
+            skipped_more: skipped.more,
+            saved_at: Timestamp::now(),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The body of every step's loop: decode, look whether it is done, run, publish, acknowledge.
+
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::json;
+use streams::broker::{self, Broker, Delivery, Expect, Publication, Published};
+use streams::envelope::Envelope;
+use streams::fact::{Fact, Invoked, Produced};
+use streams::id::JobId;
+use streams::phase::{Phase, Share, StepName};
+use streams::subject;
+use streams::topology::{self, StreamName};
+use tracing::Instrument;
+
+use super::keepalive::KeepAlive;
+use super::{Runtime, give_back, settle};
+use crate::fault::{self, Point};
+use crate::step::{Context, Step, StepError};
+use crate::store::key;
+
+/// A delivery that fails again and again comes back after at most so long.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Deals with one delivery, to the end.
+pub(super) async fn deliver<S: Step>(runtime: &Runtime, step: &S, delivery: Delivery) {
+    let Some((envelope, delivery)) = decode::<S>(runtime, delivery).await else { return };
+    let span = tracing::info_span!(
+        "step",
+        step = %S::NAME,
+        job.id = %envelope.job,
+        workspace = envelope.workspace,
+        delivery = delivery.times
+    );
+    decoded(runtime, step, envelope, delivery).instrument(span).await;
+}
+
+/// Bytes that are no fact go to `jobs.refused` with the reason and never come back.
+async fn decode<S: Step>(
+    runtime: &Runtime,
+    delivery: Delivery,
+) -> Option<(Envelope<S::In>, Delivery)> {
+    let message = &delivery.message;
+    let reason = match Envelope::decode(&message.subject, &message.payload, message.at) {
+        Ok(envelope) => return Some((envelope, delivery)),
+        Err(reason) => reason,
+    };
+    tracing::warn!(subject = message.subject, %reason, "refused a message that is no fact");
+    let shown: String = String::from_utf8_lossy(&message.payload).chars().take(4096).collect();
+    let note =
+        json!({"v": 1, "subject": message.subject, "reason": reason.to_string(), "payload": shown});
+    let publication = Publication {
+        subject: subject::REFUSED.to_owned(),
+        payload: note.to_string().into(),
+        message_id: Some(format!("refused:{}:{}", message.subject, message.sequence)),
+        expect: Expect::Any,
+        traceparent: None,
+    };
+    match runtime.broker.publish(publication).await {
+        Ok(_) => settle("terminate", delivery.term()).await,
+        Err(error) => {
+            tracing::warn!(%error, "could not say so, trying again");
+            give_back(delivery, Duration::from_secs(5)).await;
+        }
+    }
+    None
+}
+
+async fn decoded<S: Step>(
+    runtime: &Runtime,
+    step: &S,
+    envelope: Envelope<S::In>,
+    delivery: Delivery,
+) {
+    fault::point(S::NAME, Point::Received).await;
+    let keepalive = KeepAlive::start(&delivery);
+    match is_done::<S>(runtime, &envelope, delivery.times).await {
+        Ok(false) => {}
+        Ok(true) => return settle("acknowledge", delivery.ack()).await,
+        Err(error) => {
+            tracing::warn!(%error, "could not look for the next fact, trying again");
+            return give_back(delivery, Duration::from_secs(1)).await;
+        }
+    }
+    let job = Context::new(&envelope, runtime.broker.clone());
+    let produced = match step.run(&job, envelope.fact).await {
+        Ok(fact) => fact,
+        Err(StepError::Deleted) => return settle("acknowledge", delivery.ack()).await,
+        Err(StepError::Retry { after, reason }) => {
+            let doublings = u32::try_from(delivery.times.saturating_sub(1)).unwrap_or(6).min(6);
+            let wait = (after * 2_u32.pow(doublings)).min(LONGEST_WAIT.max(after));
+            tracing::warn!(reason, wait_seconds = wait.as_secs_f64(), "trying again later");
+            return give_back(delivery, wait).await;
+        }
+    };
+    let next = Envelope {
+        job: job.job,
+        workspace: job.workspace.clone(),
+        at: Timestamp::now(),
+        traceparent: job.traceparent.clone(),
+        fact: produced,
+    };
+    if let Err(error) = publish(runtime, &next).await {
+        tracing::warn!(%error, "could not publish the next fact, trying again");
+        return give_back(delivery, Duration::from_secs(1)).await;
+    }
+    fault::point(S::NAME, Point::Published).await;
+    step.settled(&job).await;
+    drop(keepalive);
+    settle("acknowledge", delivery.ack()).await;
+    fault::point(S::NAME, Point::Acknowledged).await;
+}
+
+/// Whether the next fact stands already, or the job is finished altogether.
+///
+/// A first delivery of a short step does not ask: publishing asks anyway, and its work is
+/// harmless. Invoke and Act always ask, because a consumer that was made anew delivers old
+/// facts as if they were new.
+async fn is_done<S: Step>(
+    runtime: &Runtime,
+    envelope: &Envelope<S::In>,
+    times: u64,
+) -> Result<bool, StepError> {
+    let careful = matches!(S::NAME, StepName::Invoke | StepName::Act);
+    if times <= 1 && !careful {
+        return Ok(false);
+    }
+    let (workspace, job) = (&envelope.workspace, envelope.job);
+    let next = subject::fact(S::Out::PHASE, workspace, job);
+    if runtime.broker.last(StreamName::of(S::Out::PHASE), &next).await?.is_some() {
+        return Ok(true);
+    }
+    // The facts of a finished job leave the stream; its manifest stays.
+    Ok(careful && runtime.store.size(&key::manifest(workspace, job)).await?.is_some())
+}
+
+/// Stores the next fact. That it stands already is as good.
+async fn publish<F: Fact>(runtime: &Runtime, next: &Envelope<F>) -> Result<(), broker::Error> {
+    let payload = next.encode().map_err(|error| broker::Error::Refused {
+        what: format!("fact {}", F::PHASE),
+        reason: error.to_string(),
+    })?;
+    // Whoever consumes it must be there first, or nobody looks for work of a new workspace.
+    if let Some(follows) = F::PHASE.spec().next
+        && follows.share == Share::PerWorkspace
+    {
+        let consumer = topology::step_consumer(follows.step, &next.workspace);
+        retried(|| runtime.broker.ensure_consumer(&consumer)).await?;
+    }
+    let published = retried(|| put::<F>(&*runtime.broker, next, payload.clone().into())).await?;
+    tracing::info!(phase = %F::PHASE, stored = matches!(published, Published::Stored(_)), "fact");
+    pass_on_at_once(runtime, next).await
+}
+
+/// A job that is decided needs no slot: it does not wait behind running agents to be told so.
+async fn pass_on_at_once<F: Fact>(
+    runtime: &Runtime,
+    decided: &Envelope<F>,
+) -> Result<(), broker::Error> {
+    match (F::PHASE, decided.fact.outcome()) {
+        (Phase::Staged, Some(outcome)) => {
+            let fact = Invoked::passed_on(outcome.clone());
+            put_invoked(&*runtime.broker, &decided.workspace, decided.job, fact).await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Stores an `invoked` fact for a job whose agent was never started.
+pub(crate) async fn put_invoked(
+    broker: &dyn Broker,
+    workspace: &str,
+    job: JobId,
+    fact: Invoked,
+) -> Result<(), broker::Error> {
+    let workspace = workspace.to_owned();
+    let envelope = Envelope { job, workspace, at: Timestamp::now(), traceparent: None, fact };
+    let payload = envelope.encode().map_err(|error| broker::Error::Refused {
+        what: "fact invoked".to_owned(),
+        reason: error.to_string(),
+    })?;
+    put::<Invoked>(broker, &envelope, payload.into()).await.map(drop)
+}
+
+async fn put<F: Fact>(
+    broker: &dyn Broker,
+    envelope: &Envelope<F>,
+    payload: Bytes,
+) -> Result<Published, broker::Error> {
+    let publication = Publication {
+        subject: envelope.subject(),
+        payload,
+        message_id: Some(envelope.job.message_id(F::PHASE)),
+        expect: Expect::Empty,
+        traceparent: envelope.traceparent.clone(),
+    };
+    broker.publish(publication).await
+}
+
+/// Work that took hours is not thrown away because the queue is away for a minute.
+async fn retried<T, Fut>(ask: impl FnMut() -> Fut) -> Result<T, broker::Error>
+where
+    Fut: Future<Output = Result<T, broker::Error>>,
+{
+    let policy = ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(50))
+        .with_max_delay(Duration::from_secs(5))
+        .with_max_times(20)
+        .with_jitter();
+    ask.retry(policy).when(|error| matches!(error, broker::Error::Unavailable(_))).await
+}

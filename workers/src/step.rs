@@ -1,0 +1,127 @@
+//! A step: consumes one fact, returns the next. It cannot publish and cannot acknowledge.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use streams::broker::{self, Broker};
+use streams::envelope::Envelope;
+use streams::fact::Fact;
+use streams::id::JobId;
+use streams::phase::StepName;
+use streams::snapshot::Snapshot;
+use streams::subject;
+use streams::topology::StreamName;
+
+use crate::store::{self, Store};
+
+/// The code that takes a job from one phase to the next.
+///
+/// It may be run any number of times for the same fact, also at once in two places, and must
+/// come to the same: everything that it does to the world has a name made of the job's id.
+#[async_trait]
+pub trait Step: Send + Sync + 'static {
+    /// Which one it is.
+    const NAME: StepName;
+    /// The fact that it consumes.
+    type In: Fact;
+    /// The fact that it produces.
+    type Out: Fact;
+
+    /// Does the work.
+    async fn run(&self, job: &Context, fact: Self::In) -> Result<Self::Out, StepError>;
+
+    /// Called once the produced fact is stored; tidies up. May not be called at all.
+    async fn settled(&self, _job: &Context) {}
+}
+
+/// Checks at compile time that a step fits into the chain.
+pub(crate) const fn fits<S: Step>() {
+    assert!(
+        S::NAME.consumes() as usize == S::In::PHASE as usize,
+        "a step must consume the fact of the phase that the chain gives it"
+    );
+    assert!(
+        S::In::PHASE as usize + 1 == S::Out::PHASE as usize,
+        "a step must produce the next phase's fact"
+    );
+}
+
+/// Why a step returns no fact now. A job that *fails* is no such thing: its failure is a fact.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// Something that the step needs is not there at the moment.
+    #[error("{reason}")]
+    Retry {
+        /// When to try again.
+        after: Duration,
+        /// What is missing.
+        reason: String,
+    },
+    /// The job is deleted: there is nothing to do, and no fact to produce.
+    #[error("the job was deleted")]
+    Deleted,
+}
+
+impl StepError {
+    /// Try again soon.
+    pub fn retry(reason: impl std::fmt::Display) -> Self {
+        Self::Retry { after: Duration::from_secs(2), reason: reason.to_string() }
+    }
+}
+
+impl From<broker::Error> for StepError {
+    fn from(error: broker::Error) -> Self {
+        Self::retry(error)
+    }
+}
+
+impl From<store::Error> for StepError {
+    fn from(error: store::Error) -> Self {
+        Self::retry(error)
+    }
+}
+
+/// The job whose fact is at hand, and a way to read its earlier facts.
+#[derive(Clone)]
+pub struct Context {
+    /// The job.
+    pub job: JobId,
+    /// Its workspace.
+    pub workspace: String,
+    /// When the fact at hand came to be.
+    pub at: Timestamp,
+    /// W3C trace context.
+    pub traceparent: Option<String>,
+    facts: Arc<dyn Broker>,
+}
+
+impl Context {
+    pub(crate) fn new<F>(envelope: &Envelope<F>, facts: Arc<dyn Broker>) -> Self {
+        Self {
+            job: envelope.job,
+            workspace: envelope.workspace.clone(),
+            at: envelope.at,
+            traceparent: envelope.traceparent.clone(),
+            facts,
+        }
+    }
+
+    /// An earlier fact of this job.
+    pub async fn fact<F: Fact>(&self) -> Result<F, StepError> {
+        let subject = subject::fact(F::PHASE, &self.workspace, self.job);
+        let stored = self.facts.last(StreamName::of(F::PHASE), &subject).await?;
+        let stored = stored.ok_or_else(|| StepError::retry(format!("no fact on {subject}")))?;
+        Envelope::<F>::decode(&subject, &stored.payload, stored.at)
+            .map(|envelope| envelope.fact)
+            .map_err(StepError::retry)
+    }
+
+    /// What the job runs, from its `resolved` fact.
+    pub async fn snapshot(&self, store: &Store) -> Result<Snapshot, StepError> {
+        let resolved: streams::fact::Resolved = self.fact().await?;
+        let part = resolved.snapshot.ok_or_else(|| StepError::retry("job has no snapshot"))?;
+        Ok(store.open(&part).await?)
+    }
+}

@@ -1,0 +1,250 @@
+//! staged → invoked: runs the agent, once.
+//!
+//! The order is what makes it once: claim, look at the run directory, look for a cancel, start
+//! (behind the runner's own gate), wait, decide the end, save, and only then the fact. A worker
+//! that comes in anywhere in between goes on from what it finds.
+
+mod launch;
+mod save;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use errand_runner::{Life, Outcome as RunOutcome};
+use streams::claim::Decision;
+use streams::code::Code;
+use streams::fact::{Invoked, Produced, Run, Staged};
+use streams::outcome::Outcome;
+use streams::phase::StepName;
+use streams::snapshot::Snapshot;
+
+use crate::claims::{self, Claims, Gone, Grant, Held};
+use crate::control::CANCELLED;
+use crate::ends::Ends;
+use crate::executor::{self, Executor, RunName};
+use crate::fault::{self, Point};
+use crate::logs::LogSink;
+use crate::ports::{Secrets, SecretsError};
+use crate::status::{Progress, StatusFeed};
+use crate::step::{Context, Step, StepError};
+use crate::store::Store;
+
+/// What an installation decides about runs.
+#[derive(Clone, Debug)]
+pub struct RunSettings {
+    /// Between TERM and KILL when a run is stopped.
+    pub grace: Duration,
+    /// Where Fabric adapter descriptors are looked for.
+    pub adapter_dirs: Vec<String>,
+    /// The interpreter of Python adapters.
+    pub python: Option<String>,
+    /// Bytes of a script's stdout and stderr that are kept, each.
+    pub output_limit_bytes: u64,
+}
+
+/// Runs agents.
+pub struct Invoke {
+    /// The right to.
+    pub claims: Claims,
+    /// Who decides how it ends.
+    pub ends: Ends,
+    /// Where.
+    pub executor: Arc<dyn Executor>,
+    /// Opened at launch.
+    pub secrets: Arc<dyn Secrets>,
+    /// Where bundles and results are.
+    pub store: Store,
+    /// Where lines go.
+    pub logs: LogSink,
+    /// Where progress goes.
+    pub status: StatusFeed,
+    /// What the installation decides.
+    pub settings: RunSettings,
+}
+
+/// How an attempt came to its end.
+enum Ended {
+    /// The runner said how.
+    Told(Box<RunOutcome>),
+    /// Its supervisor, or its whole place, is gone.
+    Lost,
+    /// There was nothing to run.
+    NotRun(Outcome),
+}
+
+#[async_trait]
+impl Step for Invoke {
+    const NAME: StepName = StepName::Invoke;
+    type In = Staged;
+    type Out = Invoked;
+
+    async fn run(&self, job: &Context, fact: Staged) -> Result<Invoked, StepError> {
+        if let Some(outcome) = fact.outcome {
+            return Ok(Invoked::passed_on(outcome));
+        }
+        let mut held = match self.claims.take(job.job).await? {
+            Grant::Held(held) => held,
+            Grant::Done => return Err(StepError::Deleted),
+            Grant::Busy(after) => {
+                let reason = "another worker holds the claim".to_owned();
+                return Err(StepError::Retry { after, reason });
+            }
+        };
+        fault::point(Self::NAME, Point::Claimed).await;
+        let snapshot = job.snapshot(&self.store).await?;
+        loop {
+            let run = RunName { job: job.job, attempt: held.attempt };
+            match self.attempt(job, &fact, &snapshot, &mut held, run).await? {
+                Ended::NotRun(outcome) => return self.not_run(job, outcome).await,
+                Ended::Told(outcome) => return self.told(job, run, &snapshot, *outcome).await,
+                Ended::Lost if self.may_try_again(job, &snapshot, &held).await? => {
+                    held.next_attempt().await.map_err(StepError::retry)?;
+                }
+                Ended::Lost => return self.lost(job, run, &snapshot, held.lost).await,
+            }
+        }
+    }
+
+    async fn settled(&self, job: &Context) {
+        if let Err(error) = claims::finish(&self.claims, job.job).await {
+            tracing::warn!(%error, "could not mark the claim as done");
+        }
+    }
+}
+
+impl Invoke {
+    /// One attempt, from wherever it stands to its end.
+    async fn attempt(
+        &self,
+        job: &Context,
+        staged: &Staged,
+        snapshot: &Snapshot,
+        held: &mut Held<'_>,
+        run: RunName,
+    ) -> Result<Ended, StepError> {
+        if held.lost {
+            return Ok(Ended::Lost);
+        }
+        if self.executor.look(run).await? == Life::Fresh {
+            if self.ends.is_cancelled(job.job).await? {
+                let message = CANCELLED.to_owned();
+                return Ok(Ended::NotRun(Outcome::Cancelled { message }));
+            }
+            if let Some(outcome) = self.start(job, staged, snapshot, run).await? {
+                return Ok(Ended::NotRun(outcome));
+            }
+        }
+        fault::point(Self::NAME, Point::Started).await;
+        let name = &snapshot.name;
+        self.status.say(&job.workspace, job.job, name, run.attempt, Progress::Running).await;
+        match self.watch(job, name, held, run).await? {
+            Life::Ended(outcome) => Ok(Ended::Told(outcome)),
+            Life::Fresh | Life::Running | Life::Lost => {
+                self.executor.sweep(run).await?;
+                Ok(Ended::Lost)
+            }
+        }
+    }
+
+    /// Starts the runner; an outcome when the run can never be.
+    async fn start(
+        &self,
+        job: &Context,
+        staged: &Staged,
+        snapshot: &Snapshot,
+        run: RunName,
+    ) -> Result<Option<Outcome>, StepError> {
+        let secrets = match self.secrets.open(&job.workspace, &snapshot.spec.secrets).await {
+            Ok(secrets) => secrets,
+            Err(error @ SecretsError::Missing { .. }) => {
+                let (code, message) = (Code::SecretMissing, error.to_string());
+                return Ok(Some(Outcome::NotRun { code, message }));
+            }
+            Err(SecretsError::Unavailable(error)) => return Err(StepError::retry(error)),
+        };
+        let plan = launch::plan(job, staged, snapshot, run, secrets, self)?;
+        match self.executor.start(run, &plan).await {
+            Ok(()) => Ok(None),
+            Err(executor::Error::Impossible(message)) => {
+                Ok(Some(Outcome::NotRun { code: Code::StageFailed, message }))
+            }
+            Err(error @ executor::Error::Unavailable(_)) => Err(error.into()),
+        }
+    }
+
+    /// Another start of the agent, only if the spec allows it and nobody wants the end.
+    async fn may_try_again(
+        &self,
+        job: &Context,
+        snapshot: &Snapshot,
+        held: &Held<'_>,
+    ) -> Result<bool, StepError> {
+        Ok(held.attempt.0 < snapshot.max_attempts && !self.ends.is_cancelled(job.job).await?)
+    }
+
+    async fn not_run(&self, job: &Context, outcome: Outcome) -> Result<Invoked, StepError> {
+        Ok(Invoked::passed_on(self.decide(job, outcome).await?))
+    }
+
+    /// The agent ended and its runner says how: decide the end, save, tell.
+    async fn told(
+        &self,
+        job: &Context,
+        run: RunName,
+        snapshot: &Snapshot,
+        told: RunOutcome,
+    ) -> Result<Invoked, StepError> {
+        let outcome = self.decide(job, launch::outcome(&told)).await?;
+        let name = &snapshot.name;
+        self.status.say(&job.workspace, job.job, name, run.attempt, Progress::Saving).await;
+        let saved = self.save(job, run, &told, outcome).await?;
+        let run = Run {
+            attempt: run.attempt,
+            place: self.claims.place().to_owned(),
+            started_at: told.started_at,
+            invoked_at: told.invoked_at,
+            ended_at: told.ended_at,
+            usage: told.usage.map(launch::usage),
+            log_lines: told.log_lines,
+        };
+        Ok(Invoked { outcome: saved.outcome, run: Some(run), results: saved.results })
+    }
+
+    /// Nobody knows how the agent ended. It is not started again; what it left is saved.
+    async fn lost(
+        &self,
+        job: &Context,
+        run: RunName,
+        snapshot: &Snapshot,
+        elsewhere: bool,
+    ) -> Result<Invoked, StepError> {
+        let told = launch::lost(&self.claims, elsewhere);
+        if elsewhere {
+            let outcome = self.decide(job, launch::outcome(&told)).await?;
+            return Ok(Invoked::passed_on(outcome));
+        }
+        self.told(job, run, snapshot, told).await
+    }
+
+    /// Closes the job for cancels, or learns that one came first.
+    async fn decide(&self, job: &Context, outcome: Outcome) -> Result<Outcome, StepError> {
+        match self.ends.decide(job.job, Decision::Closed, self.claims.place()).await? {
+            Decision::Closed => Ok(outcome),
+            Decision::Cancel => Ok(Outcome::Cancelled { message: CANCELLED.to_owned() }),
+        }
+    }
+}
+
+impl From<executor::Error> for StepError {
+    fn from(error: executor::Error) -> Self {
+        Self::retry(error)
+    }
+}
+
+impl From<Gone> for StepError {
+    fn from(gone: Gone) -> Self {
+        Self::retry(gone)
+    }
+}

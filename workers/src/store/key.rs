@@ -1,0 +1,57 @@
+//! Every key in the bucket, in one place.
+//!
+//! Keys of a job contain its id, and those of an attempt its number, so that writing one twice
+//! writes the same thing and a late worker cannot overwrite another attempt's.
+
+use streams::id::{Attempt, JobId};
+
+/// The bytes of a fileset's file, or of a fileset's listing: stored once, by content.
+pub fn blob(sha256: &str) -> String {
+    let (head, _) = sha256.split_at(sha256.len().min(2));
+    format!("blobs/{head}/{sha256}")
+}
+
+/// Where an upload waits until its digest is known.
+pub fn incoming(upload: uuid::Uuid) -> String {
+    format!("incoming/{upload}")
+}
+
+/// Everything of a job.
+pub fn job(workspace: &str, job: JobId) -> String {
+    format!("jobs/{workspace}/{job}/")
+}
+
+/// A snapshot that is too large for a message.
+pub fn snapshot(workspace: &str, job: JobId) -> String {
+    format!("jobs/{workspace}/{job}/snapshot.json")
+}
+
+/// What Stage makes: `input_workdir` or `ethos`.
+pub fn input(workspace: &str, job: JobId, name: &str) -> String {
+    format!("jobs/{workspace}/{job}/input/{name}.tar.gz")
+}
+
+/// A directory among the results of an attempt.
+pub fn result_directory(workspace: &str, job: JobId, attempt: Attempt, name: &str) -> String {
+    format!("jobs/{workspace}/{job}/{attempt}/{name}.tar.gz")
+}
+
+/// A JSON record among the results of an attempt.
+pub fn result_record(workspace: &str, job: JobId, attempt: Attempt, name: &str) -> String {
+    format!("jobs/{workspace}/{job}/{attempt}/{name}.json")
+}
+
+/// Log lines beyond those that ride in messages, by the number of the first.
+pub fn log_chunk(workspace: &str, job: JobId, first: u64) -> String {
+    format!("jobs/{workspace}/{job}/log/{first:012}.jsonl")
+}
+
+/// All log lines of a finished job.
+pub fn logs(workspace: &str, job: JobId) -> String {
+    format!("jobs/{workspace}/{job}/logs.jsonl.zst")
+}
+
+/// The manifest of a finished job.
+pub fn manifest(workspace: &str, job: JobId) -> String {
+    format!("jobs/{workspace}/{job}/manifest.json")
+}
