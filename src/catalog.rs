@@ -25,13 +25,12 @@ use workers::store::Store;
 use crate::files::Files;
 use crate::records::{self, NewJob, Records};
 use request::Request;
-use shape::{Loc, Violation as Wrong};
 
 pub(crate) use action::{INSTALLED as INSTALLED_ACTIONS, installed as check_action};
 pub(crate) use admit::name_taken;
 pub use refusal::Refusal;
 pub(crate) use refusal::SOURCE;
-pub use shape::{Loc as ViolationLoc, Violation};
+pub use shape::{Loc, Violation};
 
 /// Limits of the spec that this executor does not watch over yet. A job that asks for one is
 /// refused; silence would be a promise.
@@ -145,7 +144,7 @@ impl CatalogService {
         if let Some(location) = &request.output_location {
             let loc = ["body".into(), "output_location".into()];
             let text = "output_location is not supported; results are kept with the job";
-            return Err(vec![Wrong::rule(&loc, text, &json!(location))].into());
+            return Err(vec![Violation::rule(&loc, text, &json!(location))].into());
         }
         Ok(())
     }
@@ -160,7 +159,7 @@ impl CatalogService {
         self.check_bounds(spec)?;
         let agent = self.resolve_agent(workspace, &spec.agent).await?;
         let input = spec.input.clone().or(agent.default_input);
-        let input = input.ok_or_else(|| vec![Wrong::missing(&at("input"), &spec.sent)])?;
+        let input = input.ok_or_else(|| vec![Violation::missing(&at("input"), &spec.sent)])?;
         let mut config = agent.config;
         let (secrets, compute) = merge_environment(workspace, &mut config, &spec.environment)?;
         if let Some(turns) = spec.max_turns {
@@ -215,7 +214,7 @@ impl CatalogService {
         let mut wrong = Vec::new();
         if spec.timeout_seconds > max {
             let msg = format!("Input should be less than or equal to {max}");
-            let entry = Wrong::new(
+            let entry = Violation::new(
                 "less_than_equal",
                 &at("timeout_seconds"),
                 msg,
@@ -228,7 +227,7 @@ impl CatalogService {
                 "image '{}': the execution profile '{}' runs no images",
                 spec.image, profile.name
             );
-            wrong.push(Wrong::rule(&at("image"), &text, &json!(spec.image)));
+            wrong.push(Violation::rule(&at("image"), &text, &json!(spec.image)));
         }
         for name in NOT_ENFORCED {
             if let Some(value) = spec.others.get(name) {
@@ -236,7 +235,7 @@ impl CatalogService {
                     "{name}: the execution profile '{}' does not watch over it; leave it out",
                     profile.name
                 );
-                wrong.push(Wrong::rule(&at(name), &text, value));
+                wrong.push(Violation::rule(&at(name), &text, value));
             }
         }
         if !wrong.is_empty() {

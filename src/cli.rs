@@ -41,16 +41,41 @@ pub struct Cli {
 #[derive(Clone, Debug, Args)]
 struct Global {
     /// Use this context instead of the current one
-    #[arg(long, global = true, value_name = "NAME", env = "ERRAND_CONTEXT", help_heading = "Global")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "ERRAND_CONTEXT",
+        help_heading = "Global"
+    )]
     context: Option<String>,
     /// Talk to this server
-    #[arg(long, global = true, value_name = "URL", env = "ERRAND_BASE_URL", help_heading = "Global")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "ERRAND_BASE_URL",
+        help_heading = "Global"
+    )]
     base_url: Option<String>,
     /// Work in this workspace
-    #[arg(long, short, global = true, value_name = "NAME", env = "ERRAND_WORKSPACE", help_heading = "Global")]
+    #[arg(
+        long,
+        short,
+        global = true,
+        value_name = "NAME",
+        env = "ERRAND_WORKSPACE",
+        help_heading = "Global"
+    )]
     workspace: Option<String>,
     /// How data is printed; a table on a terminal and JSON elsewhere when not given
-    #[arg(long, global = true, value_name = "FORMAT", env = "ERRAND_OUTPUT_FORMAT", help_heading = "Global")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        env = "ERRAND_OUTPUT_FORMAT",
+        help_heading = "Global"
+    )]
     output_format: Option<Format>,
 }
 

@@ -79,7 +79,9 @@ impl Error {
         match self {
             Self::Refused { status, .. } if *status == StatusCode::NOT_FOUND => Exit::NotFound,
             Self::Refused { .. } => Exit::Refused,
-            Self::Server { .. } | Self::Unreachable { .. } | Self::Answer { .. } => Exit::Unreachable,
+            Self::Server { .. } | Self::Unreachable { .. } | Self::Answer { .. } => {
+                Exit::Unreachable
+            }
             Self::File { .. } => Exit::Failed,
         }
     }
@@ -140,7 +142,8 @@ impl Client {
             .iter()
             .map(|(key, value)| format!("{key}={}", utf8_percent_encode(value, SEGMENT)))
             .collect();
-        let path = if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) };
+        let path =
+            if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) };
         self.get(&path).await
     }
 

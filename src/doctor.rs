@@ -41,7 +41,8 @@ pub async fn examine(overrides: &Overrides) -> Vec<Finding> {
     };
     let running = up::running(&config.data_dir()).ok();
     let nats = running.as_ref().map(up::Ready::connect).or_else(|| serve::configured_nats(&config));
-    let objects = running.as_ref().map(up::Ready::store).or_else(|| serve::configured_store(&config));
+    let objects =
+        running.as_ref().map(up::Ready::store).or_else(|| serve::configured_store(&config));
     let mut findings = vec![
         finding("configuration", Ok("valid".to_owned())),
         finding("data directory", data_dir(&config.data_dir())),
@@ -108,10 +109,15 @@ fn nats_program() -> Checked {
 }
 
 async fn queue(connect: streams::jetstream::Connect) -> Checked {
-    let mend = format!("start the server at {}, with JetStream, or mend nats.url and nats.token", connect.url);
+    let mend = format!(
+        "start the server at {}, with JetStream, or mend nats.url and nats.token",
+        connect.url
+    );
     match JetStream::connect(&connect, Limits::default()).await {
         Err(error) => Err((error.to_string(), mend)),
-        Ok((_, drift)) if drift.is_empty() => Ok(format!("{}, all streams as they should be", connect.url)),
+        Ok((_, drift)) if drift.is_empty() => {
+            Ok(format!("{}, all streams as they should be", connect.url))
+        }
         Ok((_, drift)) => {
             let drift: Vec<_> = drift.iter().map(ToString::to_string).collect();
             Err((drift.join("; "), "change the settings back, see errand topology".to_owned()))
@@ -144,6 +150,8 @@ async fn database(url: String) -> Checked {
             records.close().await;
             Ok("opened".to_owned())
         }
-        Err(error) => Err((error.to_string(), "check database.url, or the file's owner".to_owned())),
+        Err(error) => {
+            Err((error.to_string(), "check database.url, or the file's owner".to_owned()))
+        }
     }
 }

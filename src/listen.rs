@@ -11,8 +11,11 @@ const EXHAUSTED: Duration = Duration::from_millis(100);
 
 /// Gives each connection to `connection`. Told to stop, it accepts no more and waits for those
 /// that there are; dropped, it breaks them off.
-pub async fn accept<C>(listener: TcpListener, stop: CancellationToken, connection: impl Fn(TcpStream) -> C)
-where
+pub async fn accept<C>(
+    listener: TcpListener,
+    stop: CancellationToken,
+    connection: impl Fn(TcpStream) -> C,
+) where
     C: Future<Output = ()> + Send + 'static,
 {
     let mut connections = JoinSet::new();

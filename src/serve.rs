@@ -25,7 +25,7 @@ use crate::catalog::{CatalogService, Settings};
 use crate::config::Config;
 use crate::http::{self, App};
 use crate::records::Records;
-use crate::secrets::{SecretStore, Sealer};
+use crate::secrets::{Sealer, SecretStore};
 use crate::sweeper::Sweeper;
 use crate::{listen, projector};
 
@@ -74,7 +74,9 @@ impl Endpoints {
     pub fn configured(config: &Config) -> anyhow::Result<Self> {
         let missing = |key: &str| {
             let variable = key.to_uppercase().replace('.', "__");
-            format!("{key} is not set: name it in errand.toml or as ERRAND__{variable}, or use errand up")
+            format!(
+                "{key} is not set: name it in errand.toml or as ERRAND__{variable}, or use errand up"
+            )
         };
         Ok(Self {
             nats: configured_nats(config).with_context(|| missing("nats.url"))?,
@@ -145,7 +147,8 @@ pub async fn start(
         async { store.ensure_bucket().await.context("cannot use the object store") },
     )?;
     let queue = Arc::new(queue);
-    let sealer = Sealer::from_key_file(&config.key_file()).context("cannot use the secrets' key")?;
+    let sealer =
+        Sealer::from_key_file(&config.key_file()).context("cannot use the secrets' key")?;
     let settings = Settings {
         max_timeout_seconds: config.agents_jobs.max_timeout_seconds as f64,
         ..Settings::default()
@@ -157,7 +160,8 @@ pub async fn start(
         records: records.clone(),
         store,
     };
-    let mut serving = Serving { tasks: JoinSet::new(), stop: CancellationToken::new(), records, queue };
+    let mut serving =
+        Serving { tasks: JoinSet::new(), stop: CancellationToken::new(), records, queue };
     if roles.keeper {
         serving.keep(config, &parts);
     }
@@ -239,7 +243,8 @@ impl Serving {
             catalog: parts.catalog.clone(),
             secrets: parts.secrets.clone(),
         };
-        let listener = tokio::net::TcpListener::from_std(listener).context("cannot use the listener")?;
+        let listener =
+            tokio::net::TcpListener::from_std(listener).context("cannot use the listener")?;
         let service = TowerToHyperService::new(http::router(app));
         let stop = self.stop.clone();
         let ending = stop.clone();

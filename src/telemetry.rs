@@ -17,6 +17,6 @@ pub fn start(default: &str) {
     let _ = if std::io::stderr().is_terminal() {
         builder.with_target(false).compact().try_init()
     } else {
-        builder.json().flatten_event(true).try_init()
+        builder.json().flatten_event(true).with_span_list(false).try_init()
     };
 }

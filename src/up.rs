@@ -75,7 +75,8 @@ impl Platform {
             },
         };
         let endpoints = Endpoints { nats: connect, store: store_config };
-        let serving = serve::start(config, &endpoints, &Roles::everything(), Some(listener)).await?;
+        let serving =
+            serve::start(config, &endpoints, &Roles::everything(), Some(listener)).await?;
         let run_file = ready::RunFile::write(data, &ready)?;
         Ok(Self { ready, serving, nats, _store: store, _run_file: run_file })
     }
@@ -144,8 +145,9 @@ pub async fn run_apart(
 ) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let endpoints = Endpoints::configured(&config)?;
-    std::fs::create_dir_all(config.data_dir())
-        .with_context(|| format!("cannot make the data directory {}", config.data_dir().display()))?;
+    std::fs::create_dir_all(config.data_dir()).with_context(|| {
+        format!("cannot make the data directory {}", config.data_dir().display())
+    })?;
     let listener = roles.http.then(|| serve::bind(config.general.listen)).transpose()?;
     let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
     let mut serving = tokio::select! {

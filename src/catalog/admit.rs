@@ -21,6 +21,10 @@ impl Catalog for CatalogService {
         submitted: &Submitted,
     ) -> Result<Admission, Unavailable> {
         if let Some(known) = self.records.jobs().by_id(job).await.map_err(unavailable)? {
+            // Whoever may publish in one workspace must not get at another's snapshot by its id.
+            if known.workspace != workspace {
+                return Ok(Admission::Refused(format!("Job id '{job}' is already in use.")));
+            }
             return Ok(admission(known));
         }
         let judged = match self.judge(job, workspace, submitted).await {

@@ -77,9 +77,7 @@ fn inline(workspace: &str, config: &Value) -> Result<Resolved, Refusal> {
 /// The configuration as a job runs it: models bound, defaults filled in, traces named.
 fn normalised(config: &Value, name: &str) -> Result<Value, String> {
     let mut config = config.clone();
-    for model in models(&mut config) {
-        bind_model(model);
-    }
+    bind_models(&mut config);
     let mut config = Value::Object(agent_config::normalise(&config)?);
     if config["telemetry"].get("agent_name").is_none() {
         config["telemetry"]["agent_name"] = json!(name);
@@ -87,19 +85,15 @@ fn normalised(config: &Value, name: &str) -> Result<Value, String> {
     Ok(config)
 }
 
-fn models(config: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let config = config.as_object_mut();
-    let parts = config.into_iter().flat_map(|config| config.iter_mut());
-    parts.filter_map(|(key, part)| Some((key.as_str(), part.as_object_mut()?))).flat_map(
-        |(key, part)| {
-            let model = move |(_, entry): (&String, _)| match key {
-                "models" => Some(entry),
-                "harnesses" => Value::get_mut(entry, "model"),
-                _ => None,
-            };
-            part.iter_mut().map(|(name, entry)| (name as &String, entry)).filter_map(model)
-        },
-    )
+fn bind_models(config: &mut Value) {
+    values(config, "models").for_each(bind_model);
+    values(config, "harnesses").filter_map(|harness| harness.get_mut("model")).for_each(bind_model);
+}
+
+/// The values of an object in the configuration; none when it is no object.
+fn values<'c>(config: &'c mut Value, key: &str) -> impl Iterator<Item = &'c mut Value> {
+    let object = config.get_mut(key).and_then(Value::as_object_mut);
+    object.into_iter().flat_map(|object| object.values_mut())
 }
 
 /// A model's address may stand among its settings, where older configurations have it.

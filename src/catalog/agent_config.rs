@@ -4,9 +4,8 @@
 
 use serde_json::{Map, Value};
 
-use super::shape::Violation;
 use super::shape::{
-    Absent, FINITE, Field, POSITIVE, Range, Shape, Table, Unknown, field, no_rule, read, table,
+    Absent, FINITE, Field, POSITIVE, Range, Shape, Table, Unknown, Violation, field, read, table,
 };
 
 /// The format that runs as a job.
@@ -112,20 +111,16 @@ const ENVIRONMENT: Table = table(&[
     field("metadata", Shape::Dict, Absent::Object),
 ]);
 
-const TELEMETRY: Table = Table {
-    fields: &[
-        field("enabled", Shape::Bool, Absent::Dropped),
-        field("provider", Shape::Text, Absent::Dropped),
-        field("output_dir", Shape::Text, Absent::Dropped),
-        field("project", Shape::Text, Absent::Dropped),
-        field("agent_name", Shape::Text, Absent::Dropped),
-        field("atif", Shape::Dict, Absent::Dropped),
-        field("atof", Shape::Dict, Absent::Dropped),
-        field("opentelemetry", Shape::Dict, Absent::Dropped),
-    ],
-    unknown: Unknown::Refused,
-    rule: no_rule,
-};
+const TELEMETRY: Table = table(&[
+    field("enabled", Shape::Bool, Absent::Dropped),
+    field("provider", Shape::Text, Absent::Dropped),
+    field("output_dir", Shape::Text, Absent::Dropped),
+    field("project", Shape::Text, Absent::Dropped),
+    field("agent_name", Shape::Text, Absent::Dropped),
+    field("atif", Shape::Dict, Absent::Dropped),
+    field("atof", Shape::Dict, Absent::Dropped),
+    field("opentelemetry", Shape::Dict, Absent::Dropped),
+]);
 
 /// Checks a configuration and fills its defaults in. The failure is the text of all that is
 /// wrong with it, in the form that users of the reference know.

@@ -7,9 +7,7 @@ use serde_json::{Map, Value};
 use super::agent_config;
 use super::environment::ENVIRONMENT;
 use super::refs;
-use super::shape::{
-    Absent, Field, Loc, POSITIVE, Shape, Table, Unknown, Violation, field, no_rule, read, table,
-};
+use super::shape::{Absent, Loc, POSITIVE, Shape, Table, Unknown, Violation, field, read, table};
 
 /// The shape of names, for every body that has one.
 pub(crate) const NAME: Shape =
@@ -81,10 +79,10 @@ const MOUNT: Table = table(&[
     field("mount_path", Shape::Checked(refs::mount_path), Absent::Refused),
 ]);
 
-const ACTION: Table = Table { fields: ACTION_FIELDS, unknown: Unknown::Refused, rule: no_rule };
-
-const ACTION_FIELDS: &[Field] =
-    &[field("kind", Shape::Text, Absent::Refused), field("config", Shape::Dict, Absent::Object)];
+const ACTION: Table = table(&[
+    field("kind", Shape::Text, Absent::Refused),
+    field("config", Shape::Dict, Absent::Object),
+]);
 
 /// An execute request that is well formed.
 #[derive(Debug, Deserialize)]

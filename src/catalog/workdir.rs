@@ -107,7 +107,9 @@ impl CatalogService {
         } else {
             let found = self.records.filesets().files(&fileset.id, &wanted.path).await?;
             let is_file = found.first().is_some_and(|first| first.path == wanted.path);
-            !found.is_empty() && !(field == BASE && is_file)
+            // A single file is no base.
+            let fits = field != BASE || !is_file;
+            fits && !found.is_empty()
         };
         Ok(is_there.then(|| Source::Files { listing, path: wanted.path.clone() }))
     }

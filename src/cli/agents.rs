@@ -45,7 +45,9 @@ impl Command {
             Self::Register(register) => register.run(session).await?,
             Self::Execute(execute) => return execute.run(session).await,
             Self::List => out.list(&client.get(&format!("{path}?page_size=100")).await?, COLUMNS),
-            Self::Get { name } => out.one(&client.get(&format!("{path}/{}", segment(&name))).await?),
+            Self::Get { name } => {
+                out.one(&client.get(&format!("{path}/{}", segment(&name))).await?)
+            }
             Self::Delete { name } => {
                 client.delete(&format!("{path}/{}", segment(&name))).await?;
                 out.note(&format!("agent '{name}' is deleted"));

@@ -81,7 +81,8 @@ impl Execute {
             spec.extend(object(value, &file.display().to_string())?);
         }
         if let Some(text) = &self.spec {
-            let value = serde_json::from_str(text).map_err(|error| Usage(format!("--spec: {error}")))?;
+            let value =
+                serde_json::from_str(text).map_err(|error| Usage(format!("--spec: {error}")))?;
             spec.extend(object(value, "--spec")?);
         }
         let mut set = |key: &str, value: Option<Value>| {
@@ -99,7 +100,9 @@ impl Execute {
         set_inside(&mut spec, "workdir", "base_workdir", self.base_workdir.as_deref());
         set_inside(&mut spec, "post_run_action", "kind", self.post_run_action_kind.as_deref());
         if spec.is_empty() {
-            return Err(Usage("nothing to run: give --agent, --spec or --spec-file".to_owned()).into());
+            return Err(
+                Usage("nothing to run: give --agent, --spec or --spec-file".to_owned()).into()
+            );
         }
         Ok(Value::Object(spec))
     }

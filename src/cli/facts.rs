@@ -48,7 +48,9 @@ pub(super) async fn show(
         }
     }
     if facts.is_empty() {
-        bail!("the streams hold no fact of job {job} in workspace '{workspace}'; it was finished long ago, or never was");
+        bail!(
+            "the streams hold no fact of job {job} in workspace '{workspace}'; it was finished long ago, or never was"
+        );
     }
     session.out.list(&json!({"job": job, "workspace": workspace, "data": facts}), COLUMNS);
     Ok(())

@@ -80,7 +80,8 @@ async fn upload(session: &Session, source: &Path, target: &FileRef) -> anyhow::R
     match session.client.get(&path).await {
         Ok(_) => {}
         Err(error) if error.is_not_found() => {
-            let filesets = format!("{}/filesets", session.base("files", target.workspace.as_deref()));
+            let filesets =
+                format!("{}/filesets", session.base("files", target.workspace.as_deref()));
             session.client.post(&filesets, &json!({"name": target.fileset})).await?;
             session.out.note(&format!("fileset '{}' is made", target.fileset));
         }
@@ -104,7 +105,8 @@ fn plan(
         Some(name) => Ok(name.to_owned()),
         None => bail!("{}: has no name that can be uploaded", source.display()),
     };
-    let contents_only = source.as_os_str().as_encoded_bytes().ends_with(b"/") || source == Path::new(".");
+    let contents_only =
+        source.as_os_str().as_encoded_bytes().ends_with(b"/") || source == Path::new(".");
     let mut found = if metadata.is_dir() {
         walk(source, Links::FollowToFiles, left_out)?
     } else {
@@ -187,8 +189,8 @@ async fn download(session: &Session, reference: &FileRef, output: &Path) -> anyh
 fn local_path(path: &str, asked: &str) -> anyhow::Result<PathBuf> {
     let below = match path.strip_prefix(asked) {
         Some("") => path.rsplit('/').next().unwrap_or(path),
-        Some(rest) => rest.trim_start_matches('/'),
-        None => path,
+        Some(rest) if !asked.is_empty() => rest.strip_prefix('/').unwrap_or(rest),
+        _ => path,
     };
     // The server's word must not lead out of the directory.
     if below.split('/').any(|part| matches!(part, "" | "." | "..")) {

@@ -8,8 +8,12 @@ use super::render::Column;
 use crate::client::segment;
 use crate::exit::Exit;
 
-const COLUMNS: &[Column] =
-    &[("NAME", "/name"), ("PURPOSE", "/purpose"), ("DESCRIPTION", "/description"), ("CREATED", "/created_at")];
+const COLUMNS: &[Column] = &[
+    ("NAME", "/name"),
+    ("PURPOSE", "/purpose"),
+    ("DESCRIPTION", "/description"),
+    ("CREATED", "/created_at"),
+];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -48,7 +52,9 @@ impl Command {
                 out.one(&client.post(&path, &body).await?);
             }
             Self::List => out.list(&client.get(&format!("{path}?page_size=100")).await?, COLUMNS),
-            Self::Get { name } => out.one(&client.get(&format!("{path}/{}", segment(&name))).await?),
+            Self::Get { name } => {
+                out.one(&client.get(&format!("{path}/{}", segment(&name))).await?)
+            }
             Self::Delete { name } => {
                 out.one(&client.delete(&format!("{path}/{}", segment(&name))).await?);
             }

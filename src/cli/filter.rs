@@ -6,7 +6,10 @@ use super::Usage;
 
 /// Puts `fields` (name, values) into the JSON filter; they win over it. Several values of a field
 /// mean any of them.
-pub(super) fn combine(json: Option<&str>, fields: &[(&str, &[String])]) -> Result<Option<String>, Usage> {
+pub(super) fn combine(
+    json: Option<&str>,
+    fields: &[(&str, &[String])],
+) -> Result<Option<String>, Usage> {
     let mut filter = match json {
         None => Map::new(),
         Some(text) => match serde_json::from_str(text) {

@@ -133,7 +133,9 @@ impl List {
             ("page_size", self.page_size.to_string()),
             ("sort", self.sort.clone()),
         ];
-        query.extend(filter::combine(self.filter.as_deref(), &fields)?.map(|filter| ("filter", filter)));
+        query.extend(
+            filter::combine(self.filter.as_deref(), &fields)?.map(|filter| ("filter", filter)),
+        );
         Ok(query)
     }
 }

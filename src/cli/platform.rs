@@ -45,7 +45,12 @@ pub(super) struct Serve {
 #[derive(Debug, Args)]
 pub(super) struct WorkerArgs {
     /// The steps to run, separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "STEPS", default_value = "resolve,stage,invoke,act,archive")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "STEPS",
+        default_value = "resolve,stage,invoke,act,archive"
+    )]
     steps: Vec<StepName>,
     /// Agents that run at the same time
     #[arg(long, value_name = "N")]
@@ -82,8 +87,7 @@ impl Up {
 
 impl Serve {
     pub(super) async fn run(self, out: Output) -> anyhow::Result<Exit> {
-        let overrides =
-            Overrides { file: self.config, listen: self.listen, ..Default::default() };
+        let overrides = Overrides { file: self.config, listen: self.listen, ..Default::default() };
         let config = Config::load(&overrides)?;
         up::run_apart(config, Roles::server(), |http| out.text(&format!("ready {http}"))).await?;
         Ok(Exit::Done)
@@ -102,7 +106,8 @@ impl WorkerArgs {
 
 impl Doctor {
     pub(super) async fn run(self, out: &Output) -> anyhow::Result<Exit> {
-        const COLUMNS: &[Column] = &[("CHECK", "/check"), ("OK", "/ok"), ("FOUND", "/found"), ("MEND", "/mend")];
+        const COLUMNS: &[Column] =
+            &[("CHECK", "/check"), ("OK", "/ok"), ("FOUND", "/found"), ("MEND", "/mend")];
         let overrides =
             Overrides { file: self.config, data_dir: self.data_dir, ..Default::default() };
         let findings = doctor::examine(&overrides).await;

@@ -61,7 +61,10 @@ impl Register {
             let undone = session.client.delete(&agent).await.is_ok();
             put_back(session, &path, replaced).await;
             return Err(error).with_context(|| match undone {
-                true => format!("the files of agent '{}' could not be stored; it is not registered", self.name),
+                true => format!(
+                    "the files of agent '{}' could not be stored; it is not registered",
+                    self.name
+                ),
                 false => format!("the files of agent '{}' could not be stored", self.name),
             });
         }

@@ -58,8 +58,7 @@ impl Download {
     async fn run(self, session: &Session) -> anyhow::Result<()> {
         let Session { client, out } = session;
         let (job, name) = (segment(&self.job), segment(&self.name));
-        let path =
-            format!("{}/jobs/{job}/results/{name}/download", session.base("jobs", None));
+        let path = format!("{}/jobs/{job}/results/{name}/download", session.base("jobs", None));
         let download = client.download(&path).await?;
         let target = match self.output_file {
             Some(file) => file,

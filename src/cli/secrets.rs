@@ -62,7 +62,9 @@ impl Command {
                 out.one(&client.post(&path, &body).await?);
             }
             Self::List => out.list(&client.get(&format!("{path}?page_size=1000")).await?, COLUMNS),
-            Self::Get { name } => out.one(&client.get(&format!("{path}/{}", segment(&name))).await?),
+            Self::Get { name } => {
+                out.one(&client.get(&format!("{path}/{}", segment(&name))).await?)
+            }
             Self::Delete { name } => {
                 client.delete(&format!("{path}/{}", segment(&name))).await?;
                 out.note(&format!("secret '{name}' is deleted"));

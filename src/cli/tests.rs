@@ -49,11 +49,8 @@ fn documented_commands_are_accepted() {
 
 #[test]
 fn errors_end_the_program_as_documented() {
-    let refused = |status| client::Error::Refused {
-        status,
-        detail: String::new(),
-        request: String::new(),
-    };
+    let refused =
+        |status| client::Error::Refused { status, detail: String::new(), request: String::new() };
     let check = |error: anyhow::Error, expected| assert_eq!(exit_of(&error), expected, "{error}");
     check(refused(reqwest::StatusCode::CONFLICT).into(), Exit::Refused);
     check(refused(reqwest::StatusCode::NOT_FOUND).into(), Exit::NotFound);

@@ -6,7 +6,9 @@ use clap::Args;
 use serde_json::{Value, json};
 use streams::jetstream::JetStream;
 use streams::phase::{Phase, Share, StepName};
-use streams::topology::{ConsumerSpec, Limits, StreamName, projector_consumers, step_consumer, streams};
+use streams::topology::{
+    ConsumerSpec, Limits, StreamName, projector_consumers, step_consumer, streams,
+};
 
 use super::render::{Column, Output};
 use crate::config::{Config, Overrides};
@@ -45,7 +47,8 @@ impl Topology {
             Overrides { file: self.config, data_dir: self.data_dir, ..Default::default() };
         let config = Config::load(&overrides)?;
         let running = up::running(&config.data_dir()).ok();
-        let connect = running.as_ref().map(up::Ready::connect).or_else(|| serve::configured_nats(&config));
+        let connect =
+            running.as_ref().map(up::Ready::connect).or_else(|| serve::configured_nats(&config));
         let drift = match connect {
             Some(connect) => JetStream::connect(&connect, Limits::default()).await?.1,
             None => {
@@ -75,15 +78,16 @@ fn rows() -> Vec<Value> {
     let steps = StepName::ALL.into_iter().map(|step| match share(step) {
         Share::All => consumer(&step_consumer(step, ""), format!("makes {} facts", produces(step))),
         Share::PerWorkspace => {
-            let mut row = consumer(&step_consumer(step, "x"), format!("makes {} facts", produces(step)));
-            row["name"] = format!("{}/{step}_<workspace>", StreamName::of(step.consumes()).as_str()).into();
+            let mut row =
+                consumer(&step_consumer(step, "x"), format!("makes {} facts", produces(step)));
+            row["name"] =
+                format!("{}/{step}_<workspace>", StreamName::of(step.consumes()).as_str()).into();
             row["subjects"] = format!("jobs.{}.<workspace>.>", step.consumes()).into();
             row
         }
     });
     let projector = projector_consumers();
-    let projector =
-        projector.iter().map(|spec| consumer(spec, "turns facts into rows".to_owned()));
+    let projector = projector.iter().map(|spec| consumer(spec, "turns facts into rows".to_owned()));
     streams.chain(steps).chain(projector).collect()
 }
 

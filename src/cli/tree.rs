@@ -46,7 +46,9 @@ pub(super) fn walk(
                 .with_context(|| format!("cannot read {}", path.display()))?;
             let metadata = match (metadata.is_symlink(), links) {
                 (false, _) => metadata,
-                (true, Links::Refuse) => bail!("{}: links are not taken; replace it with the file", path.display()),
+                (true, Links::Refuse) => {
+                    bail!("{}: links are not taken; replace it with the file", path.display())
+                }
                 (true, Links::FollowToFiles) => match path.metadata() {
                     Ok(target) if target.is_file() => target,
                     _ => {

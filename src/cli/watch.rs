@@ -117,7 +117,9 @@ impl<'a> Watch<'a> {
         let before = self.printed;
         loop {
             let mut query = vec![format!("limit={PAGE}")];
-            query.extend(self.cursor.iter().map(|cursor| format!("page_cursor={}", segment(cursor))));
+            query.extend(
+                self.cursor.iter().map(|cursor| format!("page_cursor={}", segment(cursor))),
+            );
             let page = match self.get(&format!("{}/logs?{}", self.path, query.join("&"))).await {
                 Ok(page) => page,
                 // The server has forgotten the cursor: the line numbers say where to go on.

@@ -45,7 +45,9 @@ impl Command {
                 out.one(&client.post(PATH, &body).await?);
             }
             Self::List => out.list(&client.get(&format!("{PATH}?page_size=100")).await?, COLUMNS),
-            Self::Get { name } => out.one(&client.get(&format!("{PATH}/{}", segment(&name))).await?),
+            Self::Get { name } => {
+                out.one(&client.get(&format!("{PATH}/{}", segment(&name))).await?)
+            }
             Self::Delete { name } => {
                 out.one(&client.delete(&format!("{PATH}/{}", segment(&name))).await?);
             }

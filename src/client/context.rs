@@ -142,7 +142,8 @@ impl Contexts {
             }
             let temporary = path.with_extension(format!("new.{}", std::process::id()));
             let mut options = std::fs::File::options();
-            let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+            let mut file =
+                options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
             file.write_all(text.as_bytes())?;
             std::fs::rename(&temporary, &path)
         };

@@ -86,7 +86,10 @@ impl Download {
         while let Some(chunk) = body.next().await {
             let chunk = chunk.map_err(|error| Error::Unreachable {
                 base: self.base.clone(),
-                reason: format!("the download broke off after {size} bytes: {}", super::chain(&error)),
+                reason: format!(
+                    "the download broke off after {size} bytes: {}",
+                    super::chain(&error)
+                ),
             })?;
             hash.update(&chunk);
             size += chunk.len() as u64;
@@ -96,7 +99,9 @@ impl Download {
         file.flush().await.map_err(failed)?;
         let sha256 = hex::encode(hash.finalize());
         let wrong = match (expected, digest) {
-            (Some(expected), _) if expected != size => Some(format!("{size} of {expected} bytes came")),
+            (Some(expected), _) if expected != size => {
+                Some(format!("{size} of {expected} bytes came"))
+            }
             (_, Some(digest)) if digest != sha256 => {
                 Some(format!("sha256 is {sha256}, the server says {digest}"))
             }

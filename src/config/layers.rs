@@ -80,10 +80,13 @@ pub(super) fn load(
     variables: impl Iterator<Item = (String, String)>,
 ) -> Result<Config, Error> {
     let mut config = Config::default();
-    let named = overrides.file.clone().or_else(|| variable("ERRAND_PLATFORM_CONFIG").map(PathBuf::from));
+    let named =
+        overrides.file.clone().or_else(|| variable("ERRAND_PLATFORM_CONFIG").map(PathBuf::from));
     match named {
         Some(file) => read_file(&mut config, &file)?,
-        None if Path::new(DEFAULT_FILE).exists() => read_file(&mut config, Path::new(DEFAULT_FILE))?,
+        None if Path::new(DEFAULT_FILE).exists() => {
+            read_file(&mut config, Path::new(DEFAULT_FILE))?
+        }
         None => {}
     }
     for (name, value) in variables {
@@ -102,17 +105,20 @@ pub(super) fn load(
 fn read_file(config: &mut Config, file: &Path) -> Result<(), Error> {
     let text = std::fs::read_to_string(file)
         .map_err(|reason| Error::Unreadable { file: file.to_owned(), reason })?;
-    let table: toml::Table = text
-        .parse()
-        .map_err(|reason: toml::de::Error| Error::Syntax {
-            file: file.to_owned(),
-            reason: reason.to_string(),
-        })?;
+    let table: toml::Table = text.parse().map_err(|reason: toml::de::Error| Error::Syntax {
+        file: file.to_owned(),
+        reason: reason.to_string(),
+    })?;
     read_table(config, &file.display().to_string(), "", table)
 }
 
 /// Reads a table whose name is `path`; tables in it are sections, or lead to sections.
-fn read_table(config: &mut Config, origin: &str, path: &str, table: toml::Table) -> Result<(), Error> {
+fn read_table(
+    config: &mut Config,
+    origin: &str,
+    path: &str,
+    table: toml::Table,
+) -> Result<(), Error> {
     for (key, value) in table {
         let full = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         let inner = config.sections().iter().any(|section| {

@@ -14,9 +14,7 @@ fn load(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
         config.check()?;
         Ok(config)
     });
-    config.map_err(|error| {
-        error.to_string().replace(&dir.path().display().to_string(), "DIR")
-    })
+    config.map_err(|error| error.to_string().replace(&dir.path().display().to_string(), "DIR"))
 }
 
 #[track_caller]
@@ -51,7 +49,11 @@ fn nested_sections_are_read_from_both() {
 
 #[test]
 fn unknown_keys_name_file_and_key() {
-    refused("[nats]\nulr = 1\n", &[], "DIR/errand.toml: unknown key 'nats.ulr', expected one of url, token");
+    refused(
+        "[nats]\nulr = 1\n",
+        &[],
+        "DIR/errand.toml: unknown key 'nats.ulr', expected one of url, token",
+    );
     refused("[natz]\nurl = \"x\"\n", &[], "DIR/errand.toml: unknown key 'natz'");
     refused("listn = 1\n", &[], "unknown key 'listn', expected one of listen, data_dir, [nats]");
     refused("[agents]\njob = 1\n", &[], "unknown key 'agents.job'");
@@ -93,6 +95,10 @@ fn the_example_file_is_current() {
         std::fs::write(&file, &wanted).expect("the example is written");
     }
     let found = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(found == wanted, "{} is stale: ERRAND_UPDATE=1 cargo nextest run config", file.display());
+    assert!(
+        found == wanted,
+        "{} is stale: ERRAND_UPDATE=1 cargo nextest run config",
+        file.display()
+    );
     assert_eq!(load(&found, &[]).expect("it is valid"), Config::default());
 }

@@ -94,7 +94,8 @@ impl Value for SocketAddr {
     }
 
     fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| format!("'{text}' is not ADDRESS:PORT, for example 127.0.0.1:7740"))
+        text.parse()
+            .map_err(|_| format!("'{text}' is not ADDRESS:PORT, for example 127.0.0.1:7740"))
     }
 
     fn show(&self) -> Option<String> {

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use sha2::{Digest, Sha256};
-use workers::store::{Store, key};
+use workers::store::{Store, Upload, key};
 
 use super::Error;
 
@@ -29,28 +29,33 @@ pub(super) async fn receive<E: Display>(
     }
     let waiting = key::incoming(uuid::Uuid::now_v7());
     let mut upload = store.upload(&waiting);
-    upload.write(&small).await?;
-    drop(small);
-    while let Some(chunk) = bytes.next().await {
-        let chunk = match chunk {
-            Ok(chunk) => chunk,
-            Err(error) => {
-                upload.abort().await;
-                return Err(broken(error));
-            }
-        };
-        if let Err(error) = upload.write(&chunk).await {
+    let rest = bytes.map(|chunk| chunk.map_err(broken));
+    let object = match fill(&mut upload, small, rest).await {
+        Ok(()) => upload.finish().await?,
+        Err(error) => {
             upload.abort().await;
-            return Err(error.into());
+            return Err(error);
         }
-    }
-    let object = upload.finish().await?;
+    };
     let blob = key::blob(&object.sha256);
     if store.size(&blob).await? != Some(object.size) {
         store.copy(&waiting, &blob).await?;
     }
     store.delete(&waiting).await?;
     Ok((object.sha256, object.size))
+}
+
+async fn fill(
+    upload: &mut Upload,
+    begun: Vec<u8>,
+    mut rest: impl Stream<Item = Result<Bytes, Error>> + Send + Unpin,
+) -> Result<(), Error> {
+    upload.write(&begun).await?;
+    drop(begun);
+    while let Some(chunk) = rest.next().await {
+        upload.write(&chunk?).await?;
+    }
+    Ok(())
 }
 
 async fn receive_small(store: &Store, bytes: Vec<u8>) -> Result<(String, u64), Error> {

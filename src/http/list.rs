@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::{Answer, ApiError};
 use crate::catalog::Violation;
+use crate::catalog::shape::alternatives;
 use crate::records::{Direction, Listed, Page, Sort, SortKey};
 
 /// What a list allows.
@@ -112,10 +113,7 @@ impl Pairs {
         let page = self.number("page", u32::MAX, &rules.too_small, &mut found).unwrap_or(1);
         let size = self.number("page_size", rules.max_page_size, &rules.too_small, &mut found);
         let sort_word = self.get("sort").unwrap_or("-created_at").to_owned();
-        let sort = sort(&sort_word, rules.sort).unwrap_or_else(|violation| {
-            found.push(violation);
-            Sort::NEWEST_FIRST
-        });
+        let sort = sort(&sort_word, rules.sort, &mut found);
         if !found.is_empty() {
             return Err(ApiError::invalid(found));
         }
@@ -164,7 +162,8 @@ impl Asked {
     }
 }
 
-fn sort(word: &str, allowed: &'static [&'static str]) -> Result<Sort, Violation> {
+/// Reads an order; what is wrong with it is added to `found`.
+fn sort(word: &str, allowed: &'static [&'static str], found: &mut Vec<Violation>) -> Sort {
     let (direction, name) = match word.strip_prefix('-') {
         Some(name) => (Direction::Descending, name),
         None => (Direction::Ascending, word),
@@ -176,19 +175,21 @@ fn sort(word: &str, allowed: &'static [&'static str]) -> Result<Sort, Violation>
         "source" => Some(SortKey::Source),
         _ => None,
     };
-    match key {
-        Some(key) if allowed.is_empty() || allowed.contains(&name) => Ok(Sort { key, direction }),
-        _ if allowed.is_empty() => Ok(Sort::NEWEST_FIRST),
-        _ => {
-            let words: Vec<_> =
-                allowed.iter().flat_map(|key| [(*key).to_owned(), format!("-{key}")]).collect();
-            let words: Vec<_> = words.iter().map(String::as_str).collect();
-            let expected = crate::catalog::shape::alternatives(&words);
-            let loc = ["query".into(), "sort".into()];
-            let msg = format!("Input should be {expected}");
-            Err(Violation::new("enum", &loc, msg, &json!(word)).with(json!({"expected": expected})))
-        }
+    if let Some(key) = key
+        && (allowed.is_empty() || allowed.contains(&name))
+    {
+        return Sort { key, direction };
     }
+    if !allowed.is_empty() {
+        let words: Vec<_> =
+            allowed.iter().flat_map(|key| [(*key).to_owned(), format!("-{key}")]).collect();
+        let expected = alternatives(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let loc = ["query".into(), "sort".into()];
+        let msg = format!("Input should be {expected}");
+        let entry = Violation::new("enum", &loc, msg, &json!(word));
+        found.push(entry.with(json!({"expected": expected})));
+    }
+    Sort::NEWEST_FIRST
 }
 
 /// `-` stands for all workspaces.

@@ -66,7 +66,7 @@ pub(super) async fn list(
     }
     let found = api.logs.read(&job.workspace, job.id, window).await.map_err(failed)?;
     let end = found.first + found.lines.len() as u64;
-    let next = (chain == Chain::Pages && end < found.total).then(|| Cursor::From(end));
+    let next = (chain == Chain::Pages && end < found.total).then_some(Cursor::From(end));
     let prev = (found.first > 0).then(|| match chain {
         Chain::Pages => Cursor::Before(found.first),
         Chain::Tail => Cursor::Tailed(found.first, job.id.to_string()),

@@ -5,12 +5,14 @@ mod harness;
 use serde_json::{Value, json};
 use streams::id::{Attempt, JobId};
 use streams::log::{Lines, LogBatch, LogLine, LogStream};
+use streams::outcome::Outcome;
 use streams::phase::Phase;
 use streams::snapshot::Source;
 use streams::subject;
 use streams::topology::StreamName;
 use workers::ports::{Admission, Catalog};
 
+use crate::records::tests::job as story;
 use harness::Harness;
 
 const AGENTS: &str = "/apis/agents/v2/workspaces/default";
@@ -201,6 +203,51 @@ async fn a_job_is_recorded_pinned_and_submitted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_finished_job_gives_its_results_and_can_be_deleted() {
+    let api = Harness::start().await;
+    let job = story::admit(&api.records, "run-1").await;
+    let told = api.records.project(&story::story(job.id, &Outcome::Succeeded)).await;
+    told.expect("the story is projected");
+    api.store.put("jobs/report", "a report".into()).await.expect("it is stored");
+
+    let typed = format!("{AGENTS}/jobs/execute/run-1/results");
+    let list = api.get(&typed).await;
+    let names = list.body["data"].as_array().expect("a list").iter();
+    let names: Vec<_> = names.map(|result| result["name"].as_str().expect("text")).collect();
+    assert_eq!(names.last(), Some(&"input_workdir"), "the newest come first");
+    let report = api.get(&format!("{typed}/report")).await;
+    assert_eq!(report.body["job"], job.id.http());
+    assert_eq!(report.body["download_url"], format!("{}{typed}/report/download", api.url));
+    let place = "default/job-fileset-run-1#results/platform-job-attempt-run-1/report";
+    assert_eq!(report.body["artifact_url"], place);
+    let missing = "Result 'nope' for job 'run-1' not found in workspace 'default'.";
+    let missing = json!({"detail": missing});
+    api.get(&format!("{JOBS}/run-1/results/nope")).await.answers(404, missing);
+
+    let download = format!("{JOBS}/run-1/results/report/download");
+    let part = api.bytes(&download, Some("bytes=0-0")).await;
+    assert_eq!((part.status, part.bytes.as_slice()), (206, &b"a"[..]));
+    assert_eq!(part.headers["content-type"], "application/x-tar");
+    assert_eq!(part.headers["content-disposition"], "attachment; filename=\"report.tar.gz\"");
+
+    let unchanged = api.post(&format!("{JOBS}/run-1/cancel"), json!({})).await;
+    assert_eq!((unchanged.status, &unchanged.body["status"]), (200, &json!("completed")));
+    let details = json!({"note": "kept"});
+    let patched = api.send("PATCH", &format!("{JOBS}/run-1/status-details"), Some(details)).await;
+    patched.answers(200, Value::Null);
+    let shown = api.get(&format!("{JOBS}/run-1")).await;
+    assert_eq!(shown.body["status_details"]["note"], "kept");
+
+    let object = workers::store::key::manifest("default", job.id);
+    api.store.put(&object, "{}".into()).await.expect("it is stored");
+    assert_eq!(api.send("DELETE", &format!("{JOBS}/run-1"), None).await.status, 204);
+    assert_eq!(api.store.size(&object).await.expect("the store answers"), None);
+    let gone = json!({"detail": "Job 'run-1' not found in workspace 'default'."});
+    api.get(&format!("{JOBS}/run-1")).await.answers(404, gone.clone());
+    api.send("DELETE", &format!("{JOBS}/run-1"), None).await.answers(404, gone);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_request_makes_no_job_whichever_way_it_comes() {
     let api = Harness::start().await;
     api.post(&format!("{AGENTS}/agents"), agent("calc")).await.status_is(201);
@@ -236,10 +283,11 @@ async fn a_refused_request_makes_no_job_whichever_way_it_comes() {
             }
         }
     }
-    let no_input = api.post(&format!("{AGENTS}/jobs/execute"), json!({"spec": {"agent": "calc"}}));
+    let no_input = json!({"spec": {"agent": "calc"}});
+    let no_input = api.post(&format!("{AGENTS}/jobs/execute"), no_input).await;
     let detail = json!([{"type": "missing", "loc": ["body", "spec", "input"],
                          "msg": "Field required", "input": {"agent": "calc"}}]);
-    no_input.await.answers(422, json!({"detail": detail}));
+    no_input.answers(422, json!({"detail": detail}));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

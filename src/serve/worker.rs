@@ -11,11 +11,11 @@ use workers::claims::Claims;
 use workers::ends::Ends;
 use workers::executor::Executor;
 use workers::executor::process::Process;
+use workers::janitor;
 use workers::logs::{LogReader, LogSink};
 use workers::runtime::{self, Steps};
 use workers::status::StatusFeed;
 use workers::steps::{Act, Archive, Invoke, Resolve, RunSettings, Stage};
-use workers::janitor;
 
 use super::Parts;
 use crate::config::Config;

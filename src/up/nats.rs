@@ -259,7 +259,8 @@ impl Launch {
         );
         let write = || {
             let mut options = std::fs::File::options();
-            let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+            let mut file =
+                options.write(true).create(true).truncate(true).mode(0o600).open(&path)?;
             file.write_all(text.as_bytes())
         };
         match write() {
@@ -281,7 +282,8 @@ impl Launch {
     /// The last error that the server wrote, or its last line.
     fn last_words(&self) -> String {
         let text = std::fs::read_to_string(self.words_path()).unwrap_or_default();
-        let error = text.lines().rev().find(|line| line.contains("[FTL]") || line.contains("[ERR]"));
+        let error =
+            text.lines().rev().find(|line| line.contains("[FTL]") || line.contains("[ERR]"));
         let line = error.or_else(|| text.lines().next_back());
         line.unwrap_or("it said nothing").trim().to_owned()
     }

@@ -74,8 +74,11 @@ impl RunFile {
         let write = || -> std::io::Result<()> {
             // One that a killed platform left might have another mode.
             let _ = std::fs::remove_file(&temporary);
-            let mut file =
-                std::fs::File::options().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            let mut file = std::fs::File::options()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&temporary)?;
             serde_json::to_writer_pretty(&mut file, ready)?;
             file.write_all(b"\n")?;
             std::fs::rename(&temporary, &path)

@@ -24,7 +24,10 @@ fn a_data_directory_has_one_platform() {
     let error = DataDir::lock(&dir.path().join("deep/data")).err().expect("it is held");
     assert!(matches!(error, Error::InUse { .. }), "{error}");
     let pid = std::process::id();
-    assert!(error.to_string().contains(&format!("in use by the platform with pid {pid}")), "{error}");
+    assert!(
+        error.to_string().contains(&format!("in use by the platform with pid {pid}")),
+        "{error}"
+    );
     drop(held);
     DataDir::lock(&dir.path().join("deep/data")).expect("it is free again");
 }

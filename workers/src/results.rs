@@ -68,13 +68,15 @@ impl Results {
         let mut upload = self.store.upload(&key);
         let (out, chunks) = bundle::pipe();
         let top = name.to_owned();
-        let writing =
-            tokio::task::spawn_blocking(move || bundle::write_directory(&root, &top, out));
+        // The writing end must be dropped on its thread: the upload ends when it is gone.
+        let writing = tokio::task::spawn_blocking(move || {
+            bundle::write_directory(&root, &top, out).map(|(_, skipped)| skipped)
+        });
         let sent = bundle::send(chunks, &mut upload).await;
         let written = writing.await.map_err(io::Error::other).and_then(|written| written);
         // When the store fails the writer fails too, for want of a reader: the store's is the cause.
         let skipped = match (sent, written) {
-            (Ok(()), Ok((_, skipped))) => skipped,
+            (Ok(()), Ok(skipped)) => skipped,
             (Err(source), _) => {
                 upload.abort().await;
                 return Err(SaveError::Store { name: name.to_owned(), source });

@@ -11,7 +11,8 @@ fn check(execute: &Execute, expected: Value) {
 fn flags_win_over_json_and_json_over_the_file() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let file = dir.path().join("spec.yaml");
-    let text = "agent: from-file\ninput: from-file\nworkdir:\n  base_workdir: a\n  artifact_mounts: []\n";
+    let text =
+        "agent: from-file\ninput: from-file\nworkdir:\n  base_workdir: a\n  artifact_mounts: []\n";
     std::fs::write(&file, text).expect("a file");
     let execute = Execute {
         spec_file: Some(file),

@@ -10,6 +10,7 @@ fn control_characters_do_not_reach_the_terminal() {
 #[test]
 fn what_is_empty_is_left_out() {
     let text = pairs(&json!({"name": "n", "project": null, "spec": {}, "slots": 0}));
-    let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+    let lines: Vec<_> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
     assert_eq!(lines, [["name", "n"], ["slots", "0"]]);
 }

@@ -11,7 +11,8 @@ fn the_diagram_has_every_phase_and_step() {
     for step in StepName::ALL {
         let next = step.consumes().next().expect("a step produces a fact");
         let arrow = text.lines().any(|line| {
-            line.contains(&format!("{} -->|{step}", step.consumes())) && line.ends_with(next.token())
+            line.contains(&format!("{} -->|{step}", step.consumes()))
+                && line.ends_with(next.token())
         });
         assert!(arrow, "the arrow of {step} is missing:\n{text}");
     }

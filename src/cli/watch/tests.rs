@@ -13,7 +13,11 @@ fn check(answer: Value, expected: Exit, line: &str) {
 
 #[test]
 fn the_end_of_a_job_is_read_from_its_status() {
-    check(json!({"status": "completed", "error_details": null}), Exit::Done, "job 'j' ended: completed");
+    check(
+        json!({"status": "completed", "error_details": null}),
+        Exit::Done,
+        "job 'j' ended: completed",
+    );
     check(
         json!({"status": "error", "error_details": {"message": "Job exited with code 1",
                "code": "timeout", "error": "the limit of 5 s struck"}}),

@@ -11,13 +11,20 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     assert_eq!((context.base_url.as_str(), context.workspace.as_str()), ("http://team:1", "w"));
     assert_eq!(context.token.as_deref(), Some("t"));
 
-    let choice = Choice { workspace: Some("v".into()), base_url: Some("https://h".into()), ..Default::default() };
+    let choice = Choice {
+        workspace: Some("v".into()),
+        base_url: Some("https://h".into()),
+        ..Default::default()
+    };
     let context = contexts().choose(&choice).expect("it exists");
     assert_eq!((context.base_url.as_str(), context.workspace.as_str()), ("https://h", "v"));
 
     let choice = Choice { context: Some("other".into()), ..Default::default() };
     let context = contexts().choose(&choice).expect("it exists");
-    assert_eq!((context.base_url.as_str(), context.workspace.as_str()), ("http://127.0.0.1:7740", "default"));
+    assert_eq!(
+        (context.base_url.as_str(), context.workspace.as_str()),
+        ("http://127.0.0.1:7740", "default")
+    );
 }
 
 #[test]
