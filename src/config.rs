@@ -164,12 +164,13 @@ impl Config {
 
     fn check(&self) -> Result<(), Error> {
         let bad = |key, reason: &str| Err(Error::Invalid { key, reason: reason.to_owned() });
-        if !self.general.listen.ip().is_loopback() {
-            return bad(
-                "listen",
-                "only loopback addresses are served without authentication; use 127.0.0.1 and a \
-                 proxy that authenticates",
+        let listen = self.general.listen;
+        if !listen.ip().is_loopback() {
+            let reason = format!(
+                "{listen} can be reached from outside, and only loopback addresses are served \
+                 without authentication; use 127.0.0.1 and a proxy that authenticates"
             );
+            return bad("listen", &reason);
         }
         if self.worker.slots == 0 || self.worker.slots > 4096 {
             return bad("worker.slots", "expected 1 to 4096");

@@ -18,6 +18,9 @@ pub enum Format {
     Yaml,
 }
 
+/// Characters of a value in the table of one thing.
+const LONGEST_CELL: usize = 160;
+
 /// A column of a table: its heading and the JSON pointer of its value.
 pub(super) type Column = (&'static str, &'static str);
 
@@ -130,9 +133,17 @@ fn pairs(value: &Value) -> String {
     let Value::Object(fields) = value else { return cell(Some(value)) };
     let mut table = new_table();
     for (key, value) in fields.iter().filter(|(_, value)| !is_empty(value)) {
-        table.add_row([key.clone(), cell(Some(value))]);
+        table.add_row([key.clone(), shortened(cell(Some(value)))]);
     }
     table.trim_fmt()
+}
+
+/// A table is for a look; the whole value is in the JSON.
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(LONGEST_CELL) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -26,8 +26,12 @@ async fn ran_once(platform: &Platform, job: &Job, runs: &Path) {
     let record = job.ends(LATER).await;
     assert_eq!(record["status"], "completed", "{record}\n{}", platform.log());
     assert_eq!(fs::read_to_string(runs).expect("the agent ran"), "run\n", "the agent ran once");
-    let lines: Vec<_> =
-        job.log().await.into_iter().filter(|line| line.starts_with("line ") || line == "last").collect();
+    let lines: Vec<_> = job
+        .log()
+        .await
+        .into_iter()
+        .filter(|line| line.starts_with("line ") || line == "last")
+        .collect();
     let mut wanted: Vec<_> = (1..=200).map(|n| format!("line {n}")).collect();
     wanted.push("last".to_owned());
     assert_eq!(lines, wanted, "every line once and in order");

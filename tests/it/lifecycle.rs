@@ -102,8 +102,8 @@ async fn a_foreign_submit_fact_that_cannot_be_run_is_refused_visibly() {
     };
     let record = crate::harness::eventually("the job is refused", SOON, refused).await;
     assert_eq!(record["error_details"]["code"], "rejected", "{record}");
-    let message = record["error_details"]["message"].as_str().unwrap_or_default();
-    assert!(message.contains("Agent 'nobody' not found."), "{record}");
+    let error = record["error_details"]["error"].as_str().unwrap_or_default();
+    assert!(error.contains("Agent 'nobody' not found."), "{record}");
 }
 
 #[tokio::test]

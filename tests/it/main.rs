@@ -12,8 +12,8 @@ mod slots;
 
 mod field_cases;
 
-mod crash;
 mod consumers;
+mod crash;
 
 mod cli;
 mod up;

@@ -28,7 +28,8 @@ async fn twenty_jobs_in_two_slots_all_complete_and_waiting_is_not_counted() {
         assert_eq!(record["status"], "completed", "{record}");
     }
     let counts = std::fs::read_to_string(most).expect("the agents counted");
-    let counts: Vec<u32> = counts.lines().map(|line| line.trim().parse().expect("a count")).collect();
+    let counts: Vec<u32> =
+        counts.lines().map(|line| line.trim().parse().expect("a count")).collect();
     assert_eq!(counts.len(), 20, "each agent ran once");
     assert_eq!(counts.iter().max(), Some(&2), "both slots were used, and no more");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Map;
 use streams::broker::{Broker, Expect, Publication};
 use streams::id::{Attempt, JobId};
 use streams::outcome::Status;
@@ -60,8 +60,6 @@ impl StatusFeed {
         attempt: Attempt,
         progress: Progress,
     ) {
-        let mut details = Map::new();
-        details.insert("progress".to_owned(), Value::from(progress.token()));
         let status = match progress {
             Progress::Stopping => Status::Cancelling,
             Progress::Running | Progress::Saving => Status::Active,
@@ -77,7 +75,7 @@ impl StatusFeed {
             attempt: Some(attempt),
             code: None,
             message: progress.message().to_owned(),
-            details,
+            details: Map::new(),
         };
         let publication = Publication {
             subject: subject::status(workspace, job),

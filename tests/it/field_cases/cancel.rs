@@ -12,7 +12,8 @@ const SOON: Duration = Duration::from_secs(20);
 async fn case_b1_a_process_that_left_its_session_ends_with_the_job() {
     let platform = Platform::start().await;
     let api = platform.api();
-    let escape = |argument: &str, then: &str| format!("(setsid sh -c 'sleep {argument}' &); {then}");
+    let escape =
+        |argument: &str, then: &str| format!("(setsid sh -c 'sleep {argument}' &); {then}");
     let success = api.script(&escape("77771", "exit 0"), json!({})).await;
     assert_eq!(success.ends(SOON).await["status"], "completed");
     assert_eq!(running_with_argument("77771"), [0_u32; 0]);

@@ -29,8 +29,11 @@ pub(super) async fn run(runtime: Runtime, step: Invoke, slots: usize) {
     let step = Arc::new(step);
     let free = Arc::new(Semaphore::new(slots));
     let mut work = JoinSet::new();
+    // Kept when the broker fails: a consumer that somebody removed is made again only because
+    // its workspace is still known here.
+    let mut workspaces = Workspaces::default();
     while !runtime.stop.is_cancelled() {
-        if let Err(error) = turn(&runtime, &step, &free, &mut work).await {
+        if let Err(error) = turn(&runtime, &step, &free, &mut workspaces, &mut work).await {
             pause(&runtime, StepName::Invoke, &error).await;
         }
     }
@@ -43,11 +46,11 @@ async fn turn(
     runtime: &Runtime,
     step: &Arc<Invoke>,
     free: &Arc<Semaphore>,
+    workspaces: &mut Workspaces,
     work: &mut JoinSet<()>,
 ) -> Result<(), Error> {
     let phase = StepName::Invoke.consumes();
     let mut hints = runtime.broker.hints(&subject::facts(phase)).await?;
-    let mut workspaces = Workspaces::default();
     workspaces.refresh(&*runtime.broker).await?;
     let mut look = LOOK;
     loop {
