@@ -30,6 +30,14 @@ up *args:
 bench:
     @echo "there is no benchmark yet" >&2; exit 1
 
+# Fuzz a target (bundle, agent_yaml) for some seconds; wants cargo-fuzz and a C++ compiler
+fuzz target seconds="60":
+    RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none {{target}} -- -max_total_time={{seconds}}
+
+# Write the generated files anew
+gen:
+    UPDATE_SCHEMAS=1 UPDATE_EXAMPLES=1 cargo nextest run --workspace --lib -E 'test(current) | test(schema::)'
+
 fmt:
     cargo fmt --all --check
 
@@ -37,7 +45,7 @@ clippy:
     cargo clippy --workspace --all-targets -- -D warnings
 
 doc:
-    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
+    RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --document-private-items
 
 deny:
     .ci/deny.sh
@@ -52,4 +60,4 @@ layers:
     .ci/layers.sh
 
 generated:
-    cargo nextest run --workspace --lib -E 'test(current)'
+    cargo nextest run --workspace --lib -E 'test(current) | test(schema::)'

@@ -6,7 +6,7 @@ cargo deny --workspace --log-level error check bans licenses sources
 db=${CARGO_HOME:-$HOME/.cargo}/advisory-dbs
 if timeout 60 cargo deny --workspace --log-level error fetch db 2>/dev/null; then
     cargo deny --workspace --log-level error check advisories
-elif [ -n "$(ls -A "$db" 2>/dev/null)" ]; then
+elif ls "$db"/*/.git/FETCH_HEAD >/dev/null 2>&1; then
     echo "deny: the advisory database cannot be fetched; the last one is used" >&2
     cargo deny --workspace --offline --log-level error check advisories
 else

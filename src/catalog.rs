@@ -7,7 +7,7 @@
 mod action;
 mod admit;
 mod agent;
-pub(crate) mod agent_config;
+pub mod agent_config;
 mod environment;
 pub(crate) mod names;
 pub(crate) mod refs;

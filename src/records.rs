@@ -7,6 +7,7 @@
 
 mod connect;
 mod error;
+mod named;
 mod page;
 mod statement;
 mod writer;

@@ -124,7 +124,7 @@ const TELEMETRY: Table = table(&[
 
 /// Checks a configuration and fills its defaults in. The failure is the text of all that is
 /// wrong with it, in the form that users of the reference know.
-pub(crate) fn normalise(config: &Value) -> Result<Map<String, Value>, String> {
+pub fn normalise(config: &Value) -> Result<Map<String, Value>, String> {
     match read(&Shape::Object(&CONFIG), config, &[]) {
         Ok(Value::Object(config)) => Ok(config),
         Ok(other) => Err(format!("expected an object, got {other}")),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Api;
 use super::body::Body;
 use super::error::{Answer, ApiError, or_conflict, or_not_found};
-use super::list::{Pairs, Rules, TooSmall, scope};
+use super::list::{Pairs, Rules, TooSmall};
 use super::{time, workspaces};
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{self, Absent, Shape, Table, Unknown, field, no_rule, table};
@@ -69,11 +69,9 @@ pub(super) async fn list(
     query: Pairs,
 ) -> Answer<Json<Value>> {
     let asked = query.asked(&RULES)?;
-    if query.iter().any(|(key, _)| key.starts_with("filter")) {
-        return Err(ApiError::bad_request("Agents cannot be filtered yet"));
-    }
-    workspaces::check_listed(&api, &workspace).await?;
-    let listed = api.records.agents().list(scope(&workspace), asked.page, asked.sort).await?;
+    query.refuse_filter("Agents cannot be filtered yet")?;
+    let workspace = workspaces::listed(&api, &workspace).await?;
+    let listed = api.records.agents().list(workspace, asked.page, asked.sort).await?;
     let mut envelope = asked.envelope(listed, |agent| show(&agent));
     envelope.insert("filter".to_owned(), json!({}));
     Ok(Json(Value::Object(envelope)))

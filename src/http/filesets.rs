@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Api;
 use super::body::Body;
 use super::error::{Answer, ApiError, or_conflict, or_not_found};
-use super::list::{Pairs, Rules, TooSmall, scope, without_nulls};
+use super::list::{Pairs, Rules, TooSmall, without_nulls};
 use super::{time, workspaces};
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
@@ -104,11 +104,9 @@ pub(super) async fn list(
     query: Pairs,
 ) -> Answer<Json<Value>> {
     let asked = query.asked(&RULES)?;
-    if query.iter().any(|(key, _)| key.starts_with("filter")) {
-        return Err(ApiError::bad_request("Filesets cannot be filtered yet"));
-    }
-    workspaces::check_listed(&api, &workspace).await?;
-    let listed = api.records.filesets().list(scope(&workspace), asked.page, asked.sort).await?;
+    query.refuse_filter("Filesets cannot be filtered yet")?;
+    let workspace = workspaces::listed(&api, &workspace).await?;
+    let listed = api.records.filesets().list(workspace, asked.page, asked.sort).await?;
     let envelope = asked.envelope(listed, |fileset| {
         let mut shown = show(&fileset);
         shown["metadata"] = without_nulls(shown["metadata"].take());

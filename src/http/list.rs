@@ -107,6 +107,14 @@ impl Pairs {
         None
     }
 
+    /// Refuses every filter, with this text.
+    pub(super) fn refuse_filter(&self, text: &str) -> Answer<()> {
+        if self.iter().any(|(key, _)| key.starts_with("filter")) {
+            return Err(ApiError::bad_request(text));
+        }
+        Ok(())
+    }
+
     /// Reads page, page size and order.
     pub(super) fn asked(&self, rules: &Rules) -> Answer<Asked> {
         let mut found = Vec::new();

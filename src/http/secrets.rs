@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Api;
 use super::body::Body;
 use super::error::{Answer, ApiError, or_conflict, or_not_found};
-use super::list::{Pairs, Rules, TooSmall, scope, without_nulls};
+use super::list::{Pairs, Rules, TooSmall, without_nulls};
 use super::{time, workspaces};
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
@@ -66,9 +66,9 @@ pub(super) async fn list(
     query: Pairs,
 ) -> Answer<Json<Value>> {
     let asked = query.asked(&RULES)?;
-    workspaces::check_listed(&api, &workspace).await?;
+    let workspace = workspaces::listed(&api, &workspace).await?;
     let page = asked.page;
-    let listed = api.records.secrets().list(scope(&workspace), page, Sort::NEWEST_FIRST).await?;
+    let listed = api.records.secrets().list(workspace, page, Sort::NEWEST_FIRST).await?;
     let mut envelope = asked.envelope(listed, |secret| without_nulls(show(&secret)));
     envelope.shift_remove("sort");
     Ok(Json(Value::Object(envelope)))

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Api;
 use super::body::Body;
 use super::error::{Answer, ApiError, or_conflict, or_not_found};
-use super::list::{Pairs, Rules, TooSmall};
+use super::list::{Pairs, Rules, TooSmall, scope};
 use super::time;
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
@@ -50,12 +50,15 @@ pub(super) async fn check(api: &Api, workspace: &str) -> Answer<()> {
     )))
 }
 
-/// Refuses to list a workspace that does not exist; `-` is all of them.
-pub(super) async fn check_listed(api: &Api, workspace: &str) -> Answer<()> {
-    if workspace == "-" || api.records.workspaces().exists(workspace).await? {
-        return Ok(());
+/// The workspace that a list is about, which must exist; none when it is about all of them.
+pub(super) async fn listed<'w>(api: &Api, workspace: &'w str) -> Answer<Option<&'w str>> {
+    let scope = scope(workspace);
+    if let Some(workspace) = scope
+        && !api.records.workspaces().exists(workspace).await?
+    {
+        return Err(ApiError::no_workspace(workspace));
     }
-    Err(ApiError::no_workspace(workspace))
+    Ok(scope)
 }
 
 /// Makes one.
@@ -79,9 +82,7 @@ pub(super) async fn create(
 /// Lists them.
 pub(super) async fn list(State(api): State<Api>, query: Pairs) -> Answer<Json<Value>> {
     let asked = query.asked(&RULES)?;
-    if query.iter().any(|(key, _)| key.starts_with("filter")) {
-        return Err(ApiError::bad_request("Workspaces cannot be filtered"));
-    }
+    query.refuse_filter("Workspaces cannot be filtered")?;
     let listed = api.records.workspaces().list(asked.page, asked.sort).await?;
     let mut envelope = asked.envelope(listed, |workspace| show(&workspace));
     envelope.insert("filter".to_owned(), Value::Null);

@@ -4,7 +4,8 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::statement::{Row, Statement, page, sql};
+use super::named::Named;
+use super::statement::{Row, sql};
 use super::{Listed, Page, Records, Result, Sort, fresh_id};
 
 /// A registered agent.
@@ -59,6 +60,8 @@ pub struct NewAgent {
     pub post_run_actions: Vec<String>,
 }
 
+const AGENTS: Named<Agent> = Named { table: "agents", read };
+
 /// The registered agents.
 pub struct Agents<'r>(pub(super) &'r Records);
 
@@ -67,7 +70,6 @@ impl Agents<'_> {
     pub async fn insert(&self, new: NewAgent) -> Result<Agent> {
         self.0
             .write(new, |new, db| {
-                async move {
                     sql("INSERT INTO agents (id, name, workspace, project, description, config,
                          config_format, context_schema, default_input, post_run_actions,
                          created_at, updated_at)
@@ -83,19 +85,15 @@ impl Agents<'_> {
                     .optional_text(new.default_input.as_deref())
                     .json(&new.post_run_actions)
                     .time(Timestamp::now())
-                    .row(db)
-                    .await
-                    .and_then(|row| read(&row))
-                }
-                .boxed()
+                    .row_as(db, read)
+                    .boxed()
             })
             .await
     }
 
     /// Finds one.
     pub async fn get(&self, workspace: &str, name: &str) -> Result<Agent> {
-        let found = sql("SELECT * FROM agents WHERE workspace = $1 AND name = $2");
-        read(&found.text(workspace).text(name).row(self.0.reads()).await?)
+        AGENTS.get(self.0.reads(), workspace, name).await
     }
 
     /// A page of a workspace's, or of all.
@@ -105,29 +103,12 @@ impl Agents<'_> {
         which: Page,
         sort: Sort,
     ) -> Result<Listed<Agent>> {
-        let order = (which, sort.order_by());
-        let reads = self.0.reads();
-        match workspace {
-            None => page(reads, "agents", (0, |all| all), order, read).await,
-            Some(workspace) => {
-                let of = |statement: Statement| statement.text(workspace);
-                page(reads, "agents WHERE workspace = $1", (1, of), order, read).await
-            }
-        }
+        AGENTS.list(self.0.reads(), workspace, which, sort).await
     }
 
     /// Removes one. Jobs that were submitted with it keep their snapshot.
     pub async fn delete(&self, workspace: &str, name: &str) -> Result<()> {
-        let input = (workspace.to_owned(), name.to_owned());
-        self.0
-            .write(input, |(workspace, name), db| {
-                sql("DELETE FROM agents WHERE workspace = $1 AND name = $2")
-                    .text(workspace)
-                    .text(name)
-                    .touch(db)
-                    .boxed()
-            })
-            .await
+        AGENTS.delete(self.0, workspace, name).await
     }
 }
 

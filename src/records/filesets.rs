@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use streams::snapshot::ObjectRef;
 
-use super::statement::{Row, Statement, page, sql};
+use super::named::Named;
+use super::statement::{Row, sql};
 use super::{Listed, Page, Records, Result, Sort, fresh_id};
 
 /// A fileset.
@@ -76,6 +77,8 @@ pub struct FilesetChange {
     pub custom_fields: Option<Value>,
 }
 
+const FILESETS: Named<Fileset> = Named { table: "filesets", read };
+
 /// The filesets and their files.
 pub struct Filesets<'r>(pub(super) &'r Records);
 
@@ -84,7 +87,6 @@ impl Filesets<'_> {
     pub async fn insert(&self, new: NewFileset) -> Result<Fileset> {
         self.0
             .write(new, |new, db| {
-                async move {
                     sql("INSERT INTO filesets (id, name, workspace, description, purpose, project,
                          metadata, custom_fields, created_at, updated_at, version)
                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, 0) RETURNING *")
@@ -99,19 +101,15 @@ impl Filesets<'_> {
                     .json(&new.metadata)
                     .json(&new.custom_fields)
                     .time(Timestamp::now())
-                    .row(db)
-                    .await
-                    .and_then(|row| read(&row))
-                }
-                .boxed()
+                    .row_as(db, read)
+                    .boxed()
             })
             .await
     }
 
     /// Finds one.
     pub async fn get(&self, workspace: &str, name: &str) -> Result<Fileset> {
-        let found = sql("SELECT * FROM filesets WHERE workspace = $1 AND name = $2");
-        read(&found.text(workspace).text(name).row(self.0.reads()).await?)
+        FILESETS.get(self.0.reads(), workspace, name).await
     }
 
     /// A page of a workspace's, or of all.
@@ -121,15 +119,7 @@ impl Filesets<'_> {
         which: Page,
         sort: Sort,
     ) -> Result<Listed<Fileset>> {
-        let order = (which, sort.order_by());
-        let reads = self.0.reads();
-        match workspace {
-            None => page(reads, "filesets", (0, |all| all), order, read).await,
-            Some(workspace) => {
-                let of = |statement: Statement| statement.text(workspace);
-                page(reads, "filesets WHERE workspace = $1", (1, of), order, read).await
-            }
-        }
+        FILESETS.list(self.0.reads(), workspace, which, sort).await
     }
 
     /// Changes what is said about one.
@@ -142,7 +132,6 @@ impl Filesets<'_> {
         let input = (workspace.to_owned(), name.to_owned(), change);
         self.0
             .write(input, |(workspace, name, change), db| {
-                async move {
                     sql("UPDATE filesets SET description = COALESCE($3, description),
                          purpose = COALESCE($4, purpose), project = COALESCE($5, project),
                          metadata = COALESCE($6, metadata),
@@ -156,11 +145,8 @@ impl Filesets<'_> {
                     .optional_json(change.metadata.as_ref())
                     .optional_json(change.custom_fields.as_ref())
                     .time(Timestamp::now())
-                    .row(db)
-                    .await
-                    .and_then(|row| read(&row))
-                }
-                .boxed()
+                    .row_as(db, read)
+                    .boxed()
             })
             .await
     }
@@ -170,15 +156,11 @@ impl Filesets<'_> {
         let input = (workspace.to_owned(), name.to_owned());
         self.0
             .write(input, |(workspace, name), db| {
-                async move {
                     sql("DELETE FROM filesets WHERE workspace = $1 AND name = $2 RETURNING *")
                         .text(workspace)
                         .text(name)
-                        .row(db)
-                        .await
-                        .and_then(|row| read(&row))
-                }
-                .boxed()
+                        .row_as(db, read)
+                        .boxed()
             })
             .await
     }

@@ -103,9 +103,8 @@ impl Jobs<'_> {
                ORDER BY name = $2 DESC",
         )
         .texts([workspace, name_or_id, &id])
-        .row(self.0.reads())
+        .row_as(self.0.reads(), read)
         .await
-        .and_then(|row| read(&row))
     }
 
     /// Finds one that is not deleted by its id.

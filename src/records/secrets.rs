@@ -5,7 +5,8 @@ use base64::prelude::BASE64_STANDARD;
 use futures_util::FutureExt;
 use jiff::Timestamp;
 
-use super::statement::{Row, Statement, corrupt, page, sql};
+use super::named::Named;
+use super::statement::{Row, corrupt, sql};
 use super::{Listed, Page, Records, Result, Sort, fresh_id};
 
 /// A secret as it is kept.
@@ -49,6 +50,8 @@ pub struct SecretChange {
     pub sealed: Option<Vec<u8>>,
 }
 
+const SECRETS: Named<SecretRow> = Named { table: "secrets", read };
+
 /// The sealed secrets.
 pub struct Secrets<'r>(pub(super) &'r Records);
 
@@ -57,7 +60,6 @@ impl Secrets<'_> {
     pub async fn insert(&self, new: NewSecret) -> Result<SecretRow> {
         self.0
             .write(new, |new, db| {
-                async move {
                     sql("INSERT INTO secrets (id, name, workspace, description, sealed, created_at,
                          updated_at)
                      VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING *")
@@ -67,19 +69,15 @@ impl Secrets<'_> {
                     .optional_text(new.description.as_deref())
                     .text(&BASE64_STANDARD.encode(&new.sealed))
                     .time(Timestamp::now())
-                    .row(db)
-                    .await
-                    .and_then(|row| read(&row))
-                }
-                .boxed()
+                    .row_as(db, read)
+                    .boxed()
             })
             .await
     }
 
     /// Finds one.
     pub async fn get(&self, workspace: &str, name: &str) -> Result<SecretRow> {
-        let found = sql("SELECT * FROM secrets WHERE workspace = $1 AND name = $2");
-        read(&found.text(workspace).text(name).row(self.0.reads()).await?)
+        SECRETS.get(self.0.reads(), workspace, name).await
     }
 
     /// A page of a workspace's, or of all.
@@ -89,15 +87,7 @@ impl Secrets<'_> {
         which: Page,
         sort: Sort,
     ) -> Result<Listed<SecretRow>> {
-        let order = (which, sort.order_by());
-        let reads = self.0.reads();
-        match workspace {
-            None => page(reads, "secrets", (0, |all| all), order, read).await,
-            Some(workspace) => {
-                let of = |statement: Statement| statement.text(workspace);
-                page(reads, "secrets WHERE workspace = $1", (1, of), order, read).await
-            }
-        }
+        SECRETS.list(self.0.reads(), workspace, which, sort).await
     }
 
     /// Changes one. A change of nothing leaves its time, too.
@@ -113,7 +103,6 @@ impl Secrets<'_> {
         let input = (workspace.to_owned(), name.to_owned(), change);
         self.0
             .write(input, |(workspace, name, change), db| {
-                async move {
                     sql("UPDATE secrets SET description = COALESCE($3, description),
                          sealed = COALESCE($4, sealed), updated_at = $5
                      WHERE workspace = $1 AND name = $2 RETURNING *")
@@ -124,27 +113,15 @@ impl Secrets<'_> {
                         change.sealed.as_ref().map(|it| BASE64_STANDARD.encode(it)).as_deref(),
                     )
                     .time(Timestamp::now())
-                    .row(db)
-                    .await
-                    .and_then(|row| read(&row))
-                }
-                .boxed()
+                    .row_as(db, read)
+                    .boxed()
             })
             .await
     }
 
     /// Removes one.
     pub async fn delete(&self, workspace: &str, name: &str) -> Result<()> {
-        let input = (workspace.to_owned(), name.to_owned());
-        self.0
-            .write(input, |(workspace, name), db| {
-                sql("DELETE FROM secrets WHERE workspace = $1 AND name = $2")
-                    .text(workspace)
-                    .text(name)
-                    .touch(db)
-                    .boxed()
-            })
-            .await
+        SECRETS.delete(self.0, workspace, name).await
     }
 }
 

@@ -18,6 +18,9 @@ pub(super) struct Statement {
     refused: Option<Error>,
 }
 
+/// How a row becomes what it stands for.
+pub(super) type Read<T> = fn(&Row) -> Result<T>;
+
 /// A statement of fixed text.
 pub(super) fn sql(text: &'static str) -> Statement {
     Statement { query: sqlx::query(text), refused: None }
@@ -124,6 +127,15 @@ impl Statement {
         self.one(db).await?.ok_or(Error::NotFound)
     }
 
+    /// What its only row stands for.
+    pub(super) async fn row_as<'e, T>(
+        self,
+        db: impl Executor<'e, Database = Any>,
+        read: Read<T>,
+    ) -> Result<T> {
+        read(&self.row(db).await?)
+    }
+
     fn ready(self) -> Result<Query<'static, Any, AnyArguments>> {
         match self.refused {
             Some(error) => Err(error),
@@ -132,20 +144,25 @@ impl Statement {
     }
 }
 
-/// A page of `SELECT * FROM {from} {order_by}`; `values` binds what `from` asks for, `bound` of them.
+/// A page of `SELECT * FROM {from} {order_by}`; `values` are those that `from` asks for.
 pub(super) async fn page<T>(
     reads: &AnyPool,
     from: &str,
-    (bound, values): (usize, impl Fn(Statement) -> Statement),
+    values: &[&str],
     (page, order_by): (Page, String),
-    read: impl Fn(&Row) -> Result<T>,
+    read: Read<T>,
 ) -> Result<Listed<T>> {
     let count = assembled(format!("SELECT COUNT(*) AS total FROM {from}"));
-    let total = values(count).row(reads).await?.int("total")?;
-    let (limit, offset) = (bound + 1, bound + 2);
+    let total = count.texts(values.iter().copied()).row(reads).await?.int("total")?;
+    let (limit, offset) = (values.len() + 1, values.len() + 2);
     let select =
         assembled(format!("SELECT * FROM {from} {order_by} LIMIT ${limit} OFFSET ${offset}"));
-    let rows = values(select).int(page.limit()).int(page.offset()).all(reads).await?;
+    let rows = select
+        .texts(values.iter().copied())
+        .int(page.limit())
+        .int(page.offset())
+        .all(reads)
+        .await?;
     let items = rows.iter().map(read).collect::<Result<_>>()?;
     Ok(Listed { items, total: u64::try_from(total).unwrap_or_default() })
 }

@@ -30,18 +30,14 @@ impl Workspaces<'_> {
         let input = (name.to_owned(), description.map(str::to_owned));
         self.0
             .write(input, |(name, description), db| {
-                async move {
                     sql("INSERT INTO workspaces (id, name, description, created_at, updated_at)
                      VALUES ($1, $2, $3, $4, $4) RETURNING *")
                     .text(&fresh_id("workspace"))
                     .text(name)
                     .optional_text(description.as_deref())
                     .time(Timestamp::now())
-                    .row(db)
-                    .await
-                    .and_then(|row| read(&row))
-                }
-                .boxed()
+                    .row_as(db, read)
+                    .boxed()
             })
             .await
     }
@@ -49,7 +45,7 @@ impl Workspaces<'_> {
     /// Finds one.
     pub async fn get(&self, name: &str) -> Result<Workspace> {
         let found = sql("SELECT * FROM workspaces WHERE name = $1").text(name);
-        read(&found.row(self.0.reads()).await?)
+        found.row_as(self.0.reads(), read).await
     }
 
     /// Whether one is there.
@@ -61,7 +57,7 @@ impl Workspaces<'_> {
     /// A page of them.
     pub async fn list(&self, which: Page, sort: Sort) -> Result<Listed<Workspace>> {
         let order = (which, sort.order_by());
-        page(self.0.reads(), "workspaces", (0, |all| all), order, read).await
+        page(self.0.reads(), "workspaces", &[], order, read).await
     }
 
     /// Replaces its description.
@@ -69,17 +65,13 @@ impl Workspaces<'_> {
         let input = (name.to_owned(), description.map(str::to_owned));
         self.0
             .write(input, |(name, description), db| {
-                async move {
                     sql("UPDATE workspaces SET description = $2, updated_at = $3 WHERE name = $1
                      RETURNING *")
                     .text(name)
                     .optional_text(description.as_deref())
                     .time(Timestamp::now())
-                    .row(db)
-                    .await
-                    .and_then(|row| read(&row))
-                }
-                .boxed()
+                    .row_as(db, read)
+                    .boxed()
             })
             .await
     }

@@ -29,7 +29,7 @@ impl Filesets<'_> {
     /// Finds a file.
     pub async fn get_file(&self, fileset: &str, path: &str) -> Result<FileEntry> {
         let found = sql("SELECT * FROM files WHERE fileset = $1 AND path_key = $2");
-        read(&found.text(fileset).text(&key(path)).row(self.0.reads()).await?)
+        found.text(fileset).text(&key(path)).row_as(self.0.reads(), read).await
     }
 
     /// The files at or below a path, sorted by the bytes of their paths. The empty path stands
@@ -58,9 +58,8 @@ impl Filesets<'_> {
                     sql("DELETE FROM files WHERE fileset = $1 AND path_key = $2 RETURNING *")
                         .text(fileset)
                         .text(&key(path))
-                        .row(db)
+                        .row_as(db, read)
                         .await
-                        .and_then(|row| read(&row))
                 }
                 .boxed()
             })

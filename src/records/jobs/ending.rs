@@ -123,7 +123,7 @@ async fn request_cancel(job: JobId, db: &mut AnyConnection) -> Result<Job> {
         // The status is derived anew from what is known and the wish together.
         Life::read(&row)?.store().run(&mut *db).await?;
     }
-    read(&whole("id = $1 AND deleted_at IS NULL").text(&id).row(db).await?)
+    whole("id = $1 AND deleted_at IS NULL").text(&id).row_as(db, read).await
 }
 
 async fn tombstone(job: JobId, db: &mut AnyConnection) -> Result<()> {

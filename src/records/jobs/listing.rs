@@ -3,7 +3,7 @@
 use streams::outcome::Status;
 
 use super::{Job, Jobs, WHOLE, read};
-use crate::records::statement::{Statement, page, places};
+use crate::records::statement::{page, places};
 use crate::records::{Listed, Page, Result, Sort};
 
 /// Which jobs a list is about. What is not set does not narrow it.
@@ -24,9 +24,8 @@ impl Jobs<'_> {
     pub async fn list(&self, filter: &JobFilter, which: Page, sort: Sort) -> Result<Listed<Job>> {
         let (condition, values) = filter.condition();
         let from = format!("{WHOLE} WHERE {condition}");
-        let bind = |statement: Statement| statement.texts(values.iter().copied());
         let order = (which, sort.job_order_by());
-        page(self.0.reads(), &from, (values.len(), bind), order, read).await
+        page(self.0.reads(), &from, &values, order, read).await
     }
 }
 
