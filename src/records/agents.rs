@@ -70,23 +70,23 @@ impl Agents<'_> {
     pub async fn insert(&self, new: NewAgent) -> Result<Agent> {
         self.0
             .write(new, |new, db| {
-                    sql("INSERT INTO agents (id, name, workspace, project, description, config,
-                         config_format, context_schema, default_input, post_run_actions,
-                         created_at, updated_at)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11) RETURNING *")
-                    .text(&fresh_id("agent"))
-                    .text(&new.name)
-                    .text(&new.workspace)
-                    .optional_text(new.project.as_deref())
-                    .text(&new.description)
-                    .json(&new.config)
-                    .text(&new.config_format)
-                    .optional_json(new.context_schema.as_ref())
-                    .optional_text(new.default_input.as_deref())
-                    .json(&new.post_run_actions)
-                    .time(Timestamp::now())
-                    .row_as(db, read)
-                    .boxed()
+                sql("INSERT INTO agents (id, name, workspace, project, description, config,
+                     config_format, context_schema, default_input, post_run_actions,
+                     created_at, updated_at)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11) RETURNING *")
+                .text(&fresh_id("agent"))
+                .text(&new.name)
+                .text(&new.workspace)
+                .optional_text(new.project.as_deref())
+                .text(&new.description)
+                .json(&new.config)
+                .text(&new.config_format)
+                .optional_json(new.context_schema.as_ref())
+                .optional_text(new.default_input.as_deref())
+                .json(&new.post_run_actions)
+                .time(Timestamp::now())
+                .row_as(db, read)
+                .boxed()
             })
             .await
     }

@@ -87,22 +87,16 @@ impl Filesets<'_> {
     pub async fn insert(&self, new: NewFileset) -> Result<Fileset> {
         self.0
             .write(new, |new, db| {
-                    sql("INSERT INTO filesets (id, name, workspace, description, purpose, project,
-                         metadata, custom_fields, created_at, updated_at, version)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, 0) RETURNING *")
-                    .text(&fresh_id("fileset"))
-                    .texts([
-                        &*new.name,
-                        &new.workspace,
-                        &new.description,
-                        &new.purpose,
-                        &new.project,
-                    ])
-                    .json(&new.metadata)
-                    .json(&new.custom_fields)
-                    .time(Timestamp::now())
-                    .row_as(db, read)
-                    .boxed()
+                sql("INSERT INTO filesets (id, name, workspace, description, purpose, project,
+                     metadata, custom_fields, created_at, updated_at, version)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, 0) RETURNING *")
+                .text(&fresh_id("fileset"))
+                .texts([&*new.name, &new.workspace, &new.description, &new.purpose, &new.project])
+                .json(&new.metadata)
+                .json(&new.custom_fields)
+                .time(Timestamp::now())
+                .row_as(db, read)
+                .boxed()
             })
             .await
     }
@@ -132,21 +126,21 @@ impl Filesets<'_> {
         let input = (workspace.to_owned(), name.to_owned(), change);
         self.0
             .write(input, |(workspace, name, change), db| {
-                    sql("UPDATE filesets SET description = COALESCE($3, description),
-                         purpose = COALESCE($4, purpose), project = COALESCE($5, project),
-                         metadata = COALESCE($6, metadata),
-                         custom_fields = COALESCE($7, custom_fields), updated_at = $8
-                     WHERE workspace = $1 AND name = $2 RETURNING *")
-                    .text(workspace)
-                    .text(name)
-                    .optional_text(change.description.as_deref())
-                    .optional_text(change.purpose.as_deref())
-                    .optional_text(change.project.as_deref())
-                    .optional_json(change.metadata.as_ref())
-                    .optional_json(change.custom_fields.as_ref())
-                    .time(Timestamp::now())
-                    .row_as(db, read)
-                    .boxed()
+                sql("UPDATE filesets SET description = COALESCE($3, description),
+                     purpose = COALESCE($4, purpose), project = COALESCE($5, project),
+                     metadata = COALESCE($6, metadata),
+                     custom_fields = COALESCE($7, custom_fields), updated_at = $8
+                 WHERE workspace = $1 AND name = $2 RETURNING *")
+                .text(workspace)
+                .text(name)
+                .optional_text(change.description.as_deref())
+                .optional_text(change.purpose.as_deref())
+                .optional_text(change.project.as_deref())
+                .optional_json(change.metadata.as_ref())
+                .optional_json(change.custom_fields.as_ref())
+                .time(Timestamp::now())
+                .row_as(db, read)
+                .boxed()
             })
             .await
     }
@@ -156,11 +150,11 @@ impl Filesets<'_> {
         let input = (workspace.to_owned(), name.to_owned());
         self.0
             .write(input, |(workspace, name), db| {
-                    sql("DELETE FROM filesets WHERE workspace = $1 AND name = $2 RETURNING *")
-                        .text(workspace)
-                        .text(name)
-                        .row_as(db, read)
-                        .boxed()
+                sql("DELETE FROM filesets WHERE workspace = $1 AND name = $2 RETURNING *")
+                    .text(workspace)
+                    .text(name)
+                    .row_as(db, read)
+                    .boxed()
             })
             .await
     }

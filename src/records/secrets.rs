@@ -60,17 +60,17 @@ impl Secrets<'_> {
     pub async fn insert(&self, new: NewSecret) -> Result<SecretRow> {
         self.0
             .write(new, |new, db| {
-                    sql("INSERT INTO secrets (id, name, workspace, description, sealed, created_at,
-                         updated_at)
-                     VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING *")
-                    .text(&fresh_id("secret"))
-                    .text(&new.name)
-                    .text(&new.workspace)
-                    .optional_text(new.description.as_deref())
-                    .text(&BASE64_STANDARD.encode(&new.sealed))
-                    .time(Timestamp::now())
-                    .row_as(db, read)
-                    .boxed()
+                sql("INSERT INTO secrets (id, name, workspace, description, sealed, created_at,
+                     updated_at)
+                 VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING *")
+                .text(&fresh_id("secret"))
+                .text(&new.name)
+                .text(&new.workspace)
+                .optional_text(new.description.as_deref())
+                .text(&BASE64_STANDARD.encode(&new.sealed))
+                .time(Timestamp::now())
+                .row_as(db, read)
+                .boxed()
             })
             .await
     }
@@ -103,18 +103,18 @@ impl Secrets<'_> {
         let input = (workspace.to_owned(), name.to_owned(), change);
         self.0
             .write(input, |(workspace, name, change), db| {
-                    sql("UPDATE secrets SET description = COALESCE($3, description),
-                         sealed = COALESCE($4, sealed), updated_at = $5
-                     WHERE workspace = $1 AND name = $2 RETURNING *")
-                    .text(workspace)
-                    .text(name)
-                    .optional_text(change.description.as_deref())
-                    .optional_text(
-                        change.sealed.as_ref().map(|it| BASE64_STANDARD.encode(it)).as_deref(),
-                    )
-                    .time(Timestamp::now())
-                    .row_as(db, read)
-                    .boxed()
+                sql("UPDATE secrets SET description = COALESCE($3, description),
+                     sealed = COALESCE($4, sealed), updated_at = $5
+                 WHERE workspace = $1 AND name = $2 RETURNING *")
+                .text(workspace)
+                .text(name)
+                .optional_text(change.description.as_deref())
+                .optional_text(
+                    change.sealed.as_ref().map(|it| BASE64_STANDARD.encode(it)).as_deref(),
+                )
+                .time(Timestamp::now())
+                .row_as(db, read)
+                .boxed()
             })
             .await
     }

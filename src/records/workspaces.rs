@@ -30,14 +30,14 @@ impl Workspaces<'_> {
         let input = (name.to_owned(), description.map(str::to_owned));
         self.0
             .write(input, |(name, description), db| {
-                    sql("INSERT INTO workspaces (id, name, description, created_at, updated_at)
-                     VALUES ($1, $2, $3, $4, $4) RETURNING *")
-                    .text(&fresh_id("workspace"))
-                    .text(name)
-                    .optional_text(description.as_deref())
-                    .time(Timestamp::now())
-                    .row_as(db, read)
-                    .boxed()
+                sql("INSERT INTO workspaces (id, name, description, created_at, updated_at)
+                 VALUES ($1, $2, $3, $4, $4) RETURNING *")
+                .text(&fresh_id("workspace"))
+                .text(name)
+                .optional_text(description.as_deref())
+                .time(Timestamp::now())
+                .row_as(db, read)
+                .boxed()
             })
             .await
     }
@@ -65,13 +65,13 @@ impl Workspaces<'_> {
         let input = (name.to_owned(), description.map(str::to_owned));
         self.0
             .write(input, |(name, description), db| {
-                    sql("UPDATE workspaces SET description = $2, updated_at = $3 WHERE name = $1
-                     RETURNING *")
-                    .text(name)
-                    .optional_text(description.as_deref())
-                    .time(Timestamp::now())
-                    .row_as(db, read)
-                    .boxed()
+                sql("UPDATE workspaces SET description = $2, updated_at = $3 WHERE name = $1
+                 RETURNING *")
+                .text(name)
+                .optional_text(description.as_deref())
+                .time(Timestamp::now())
+                .row_as(db, read)
+                .boxed()
             })
             .await
     }

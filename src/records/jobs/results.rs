@@ -35,7 +35,7 @@ impl Jobs<'_> {
     /// One of them.
     pub async fn result(&self, job: JobId, name: &str) -> Result<ResultRow> {
         let row = select("AND results.name = $2").text(&job.to_string()).text(name);
-        read(&row.row(self.0.reads()).await?)
+        row.row_as(self.0.reads(), read).await
     }
 }
 
