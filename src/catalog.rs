@@ -94,7 +94,6 @@ impl CatalogService {
         let snapshot = self.resolve(workspace, &name, &request.spec).await?;
         Ok(NewJob {
             id,
-            attempt_id: names::part_id("attempt", id),
             workspace: workspace.to_owned(),
             name,
             description: request.description,

@@ -172,18 +172,25 @@ impl Config {
             );
             return bad("listen", &reason);
         }
-        if self.worker.slots == 0 || self.worker.slots > 4096 {
-            return bad("worker.slots", "expected 1 to 4096");
+        let slots = self.worker.slots;
+        if !(1..=4096).contains(&slots) {
+            return bad("worker.slots", &format!("expected 1 to 4096, got {slots}"));
         }
-        if self.claims.lost_after_seconds < 180 {
-            return bad("claims.lost_after_seconds", "expected 180 or more");
+        let lost_after = self.claims.lost_after_seconds;
+        if lost_after < 180 {
+            let reason = format!("expected 180 or more, got {lost_after}");
+            return bad("claims.lost_after_seconds", &reason);
         }
         if self.agents_jobs.max_timeout_seconds == 0 {
-            return bad("agents.jobs.max_timeout_seconds", "expected 1 or more");
+            return bad("agents.jobs.max_timeout_seconds", "expected 1 or more, got 0");
         }
         let keys = (&self.store.access_key, &self.store.secret_key);
-        if self.store.endpoint.is_some() && !matches!(keys, (Some(_), Some(_))) {
-            return bad("store.endpoint", "needs store.access_key and store.secret_key beside it");
+        if let Some(endpoint) = &self.store.endpoint
+            && !matches!(keys, (Some(_), Some(_)))
+        {
+            let reason =
+                format!("'{endpoint}' needs store.access_key and store.secret_key beside it");
+            return bad("store.endpoint", &reason);
         }
         Ok(())
     }

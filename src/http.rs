@@ -12,13 +12,12 @@ mod list;
 mod range;
 
 mod agents;
-pub mod execute;
+mod execute;
 mod files;
 mod filesets;
 mod jobs;
 mod logs;
 mod platform;
-pub mod removal;
 mod results;
 mod secrets;
 mod workspaces;

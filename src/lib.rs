@@ -6,11 +6,15 @@
 
 pub mod catalog;
 pub mod files;
+mod private_file;
 pub mod secrets;
 
 pub mod records;
 
 pub mod projector;
+pub mod removal;
+pub mod status;
+pub mod submission;
 pub mod sweeper;
 
 pub mod http;

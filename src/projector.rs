@@ -13,15 +13,12 @@ use std::time::Duration;
 use backon::BackoffBuilder;
 use futures_util::future::try_join_all;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Map, Value};
-use streams::broker::{Broker, Delivery, Expect, Publication};
-use streams::envelope::MAX_PAYLOAD_BYTES;
-use streams::id::JobId;
+use streams::broker::{Broker, Delivery};
 use streams::status::StatusMessage;
-use streams::subject;
 use tokio_util::sync::CancellationToken;
 
 use crate::records::{self, Change, Projected, Records};
+use crate::status::{self, By};
 use intake::Intake;
 
 /// A fact of a job without a record waits so long for its record before it is let go.
@@ -30,9 +27,6 @@ const RECORD_DUE: SignedDuration = SignedDuration::from_secs(10);
 /// And is looked at again after this.
 const RECORD_PAUSE: Duration = Duration::from_secs(1);
 
-/// Marks our own status messages, under `by` in their details.
-const BY: (&str, &str) = ("by", "projector");
-
 /// Why a batch was not taken in. It is delivered again.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
@@ -40,8 +34,8 @@ enum Failed {
     Broker(#[from] streams::broker::Error),
     #[error(transparent)]
     Records(#[from] records::Error),
-    #[error("status of job {job} is no JSON: {source}")]
-    Status { job: JobId, source: serde_json::Error },
+    #[error(transparent)]
+    Status(#[from] status::Error),
     #[error("nats ended the deliveries")]
     Ended,
 }
@@ -109,32 +103,13 @@ async fn take_in(
 
 async fn publish(broker: &dyn Broker, messages: &[StatusMessage]) -> Result<(), Failed> {
     for message in messages {
-        let job = message.job;
-        let payload = encode(message.clone()).map_err(|source| Failed::Status { job, source })?;
-        broker
-            .publish(Publication {
-                subject: subject::status(&message.workspace, job),
-                payload: payload.into(),
-                message_id: Some(format!("{job}:status:{}", message.phase)),
-                expect: Expect::Any,
-                traceparent: None,
-            })
-            .await?;
-        tracing::info!(job.id = %job, status = %message.status, phase = %message.phase, "job advanced");
+        let StatusMessage { job, status, phase, .. } = message;
+        let message_id = format!("{job}:status:{phase}");
+        if status::tell(broker, By::Projector, message_id, message).await? {
+            tracing::info!(job.id = %job, %status, %phase, "job advanced");
+        }
     }
     Ok(())
-}
-
-/// Details that would make the message too large to ride on NATS stay in the record.
-fn encode(mut message: StatusMessage) -> serde_json::Result<Vec<u8>> {
-    let by = (BY.0.to_owned(), Value::from(BY.1));
-    message.details.extend([by.clone()]);
-    let payload = serde_json::to_vec(&message)?;
-    if payload.len() <= MAX_PAYLOAD_BYTES {
-        return Ok(payload);
-    }
-    message.details = Map::from_iter([by]);
-    serde_json::to_vec(&message)
 }
 
 /// `missing` is what it says of a job without a record. A submission makes its record later, and

@@ -1,6 +1,7 @@
 //! Wiring: brings the parts together, whether their queue, store and database are our own or
 //! others'. What each part does is its own affair; nothing is decided here.
 
+mod place;
 mod worker;
 
 use std::net::{SocketAddr, TcpListener};

@@ -9,18 +9,14 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use streams::broker::{self, Broker};
 use streams::claim::Decision;
-use streams::id::JobId;
-use streams::phase::Phase;
-use streams::subject;
-use streams::topology::{Bucket, StreamName};
 use tokio_util::sync::CancellationToken;
 use workers::control::settle_cancel;
 use workers::ends::Ends;
 use workers::store::Store;
 
 use crate::config::Retention;
-use crate::http::{execute, removal};
 use crate::records::{self, Job, Records};
+use crate::{removal, submission};
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(5);
@@ -30,6 +26,9 @@ const FORGOTTEN: SignedDuration = SignedDuration::from_secs(5);
 
 /// Jobs that are taken on at one look, of each kind.
 const AT_ONCE: u32 = 100;
+
+/// How often so many when they are to be cancelled.
+const CANCELLING_PAGES: usize = 100;
 
 /// What it works on.
 pub struct Sweeper {
@@ -88,19 +87,31 @@ impl Sweeper {
     async fn publish_forgotten(&self) -> Result<(), Error> {
         let before = Timestamp::now() - FORGOTTEN;
         for job in self.records.jobs().unpublished(before, AT_ONCE).await? {
-            execute::submit(&*self.broker, &job).await?;
+            submission::submit(&*self.broker, &job).await?;
             tracing::info!(job.id = %job.id, "published a submission that was not seen yet");
         }
         Ok(())
     }
 
     /// Jobs that are to be cancelled and that no worker has begun with.
+    ///
+    /// The API decides in `ends` first and records it then. A server that died between the two
+    /// left a job that is not listed here: the step that comes to it reads `ends` and ends it.
     async fn settle_cancelled(&self) -> Result<(), Error> {
         let ends = Ends::new(Arc::clone(&self.broker));
-        for Job { id, workspace, .. } in self.records.jobs().cancelling(AT_ONCE).await? {
-            // The server may have died between the record and this.
-            if ends.decide(id, Decision::Cancel, "sweeper").await? == Decision::Cancel {
-                settle_cancel(&*self.broker, &workspace, id).await?;
+        let mut last = None;
+        // A job stays listed until it has ended: those in front must not hide the others.
+        for _ in 0..CANCELLING_PAGES {
+            let jobs = self.records.jobs().cancelling(last.as_ref(), AT_ONCE).await?;
+            for Job { id, workspace, .. } in &jobs {
+                // It is decided, unless the queue lost its keys.
+                if ends.decide(*id, Decision::Cancel, "sweeper").await? == Decision::Cancel {
+                    settle_cancel(&*self.broker, workspace, *id).await?;
+                }
+            }
+            last = jobs.into_iter().last();
+            if last.is_none() {
+                break;
             }
         }
         Ok(())
@@ -126,24 +137,12 @@ impl Sweeper {
         let keep = u32::try_from(self.retention.finished_jobs).unwrap_or(u32::MAX);
         old.extend(jobs.finished_beyond(keep, AT_ONCE).await?);
         for job in old {
-            self.remove_messages(&job.workspace, job.id).await?;
+            removal::purge(&*self.broker, &job.workspace, job.id).await?;
             jobs.set_purged(job.id).await?;
         }
         Ok(())
     }
-
-    /// Everything of a job in streams and buckets.
-    async fn remove_messages(&self, workspace: &str, job: JobId) -> Result<(), Error> {
-        // In the order of the chain: nothing can then make again what was removed.
-        for phase in Phase::CHAIN {
-            let subject = subject::fact(phase, workspace, job);
-            self.broker.purge(StreamName::of(phase), &subject).await?;
-        }
-        self.broker.purge(StreamName::Status, &subject::status(workspace, job)).await?;
-        self.broker.purge(StreamName::Logs, &subject::logs(workspace, job)).await?;
-        for bucket in Bucket::ALL {
-            self.broker.remove(bucket, &job.to_string()).await?;
-        }
-        Ok(())
-    }
 }
+
+#[cfg(test)]
+mod tests;

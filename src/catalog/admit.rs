@@ -97,7 +97,6 @@ impl CatalogService {
         };
         let new = NewJob {
             id: job,
-            attempt_id: names::part_id("attempt", job),
             workspace: workspace.to_owned(),
             name,
             description: None,

@@ -63,10 +63,23 @@ fn unknown_keys_name_file_and_key() {
 #[test]
 fn wrong_values_name_the_key_and_the_mend() {
     refused("listen = \"localhost\"\n", &[], "listen: 'localhost' is not ADDRESS:PORT");
-    refused("[worker]\nslots = \"4\"\n", &[], "worker.slots: expected a whole number");
-    refused("[worker]\nslots = 0\n", &[], "worker.slots: expected 1 to 4096");
+    refused("[worker]\nslots = \"4\"\n", &[], "worker.slots: expected a whole number, got \"4\"");
+    refused("[worker]\nslots = 0\n", &[], "worker.slots: expected 1 to 4096, got 0");
+    refused("[worker]\nslots = 4097\n", &[], "worker.slots: expected 1 to 4096, got 4097");
+    refused("[worker]\nslots = -1\n", &[], "worker.slots: expected 0 or more, got -1");
+    let lost = "claims.lost_after_seconds: expected 180 or more, got 179";
+    refused("[claims]\nlost_after_seconds = 179\n", &[], lost);
+    let longest = "agents.jobs.max_timeout_seconds: expected 1 or more, got 0";
+    refused("[agents.jobs]\nmax_timeout_seconds = 0\n", &[], longest);
+    let slots = [("ERRAND__WORKER__SLOTS", "many")];
+    refused("", &slots, "ERRAND__WORKER__SLOTS: worker.slots: expected a whole number, got 'many'");
+    refused("[nats]\nurl = \" \"\n", &[], "nats.url: expected text, got ' '; leave the key out");
     refused("listen = \"0.0.0.0:80\"\n", &[], "only loopback addresses are served");
-    refused("[store]\nendpoint = \"http://x\"\n", &[], "needs store.access_key");
+    refused(
+        "[store]\nendpoint = \"http://x\"\n",
+        &[],
+        "store.endpoint: 'http://x' needs store.access_key",
+    );
     refused("[store\n", &[], "is not valid TOML");
     refused("[nats]\ntoken = 77123\n", &[], "expected a string, got a value of type integer");
 }

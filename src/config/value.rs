@@ -46,7 +46,7 @@ impl Value for String {
 
     fn from_text(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
-            return Err("must not be blank".to_owned());
+            return Err(format!("expected text, got '{text}'; leave the key out for its default"));
         }
         Ok(text.to_owned())
     }

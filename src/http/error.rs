@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::catalog::{Refusal, Violation};
 use crate::files;
 use crate::records;
+use crate::removal;
 
 /// The answer to a request that failed.
 #[derive(Debug)]
@@ -124,6 +125,16 @@ impl From<files::Error> for ApiError {
             files::Error::BrokenOff { .. } => Self::bad_request(error.to_string()),
             files::Error::Records(error) => error.into(),
             files::Error::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<removal::Error> for ApiError {
+    fn from(error: removal::Error) -> Self {
+        match error {
+            removal::Error::Records(error) => error.into(),
+            removal::Error::Broker(error) => error.into(),
+            removal::Error::Store(error) => error.into(),
         }
     }
 }

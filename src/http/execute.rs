@@ -7,10 +7,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde_json::Value;
-use streams::broker::{self, Broker, Expect, Publication};
-use streams::envelope::Envelope;
-use streams::fact::Submitted;
-use streams::phase::Phase;
+use streams::broker;
 
 use super::Api;
 use super::body::Body;
@@ -18,6 +15,7 @@ use super::error::{Answer, ApiError};
 use super::job_view;
 use crate::catalog::name_taken;
 use crate::records::{Admitted, Job};
+use crate::submission::submit;
 
 /// How long submissions are refused after the queue said that it is full.
 const FULL_FOR: Duration = Duration::from_secs(2);
@@ -71,27 +69,4 @@ async fn publish(api: &Api, job: &Job) {
             tracing::warn!(job.id = %job.id, %error, "submission is recorded but not yet published");
         }
     }
-}
-
-/// Publishes the first fact of a job that has a record. Doing it again is harmless.
-pub async fn submit(broker: &dyn Broker, job: &Job) -> Result<(), broker::Error> {
-    let envelope = Envelope {
-        job: job.id,
-        workspace: job.workspace.clone(),
-        at: job.created_at,
-        traceparent: None,
-        fact: Submitted { spec: None, name: Some(job.name.clone()) },
-    };
-    let payload = envelope.encode().map_err(|error| broker::Error::Refused {
-        what: format!("submission of job {}", job.id),
-        reason: error.to_string(),
-    })?;
-    let publication = Publication {
-        subject: envelope.subject(),
-        payload: payload.into(),
-        message_id: Some(job.id.message_id(Phase::Submitted)),
-        expect: Expect::Empty,
-        traceparent: None,
-    };
-    broker.publish(publication).await.map(drop)
 }

@@ -13,10 +13,11 @@ use super::Api;
 use super::body::Body;
 use super::error::{Answer, ApiError, or_not_found};
 use super::filter::{self, Collection, Filter};
-use super::list::{Asked, Pairs, Rules, TooSmall, scope};
-use super::{job_view, removal};
+use super::list::{Asked, Pairs, Rules, TooSmall};
+use super::{job_view, workspaces};
 use crate::catalog::SOURCE;
 use crate::records::{self, Job, JobFilter, Listed};
+use crate::{removal, status};
 
 const RULES: Rules = Rules {
     page_size: 10,
@@ -67,15 +68,11 @@ pub(super) async fn list(
     };
     let asked = query.asked(rules)?;
     let mut wanted = filter::read(&query, collection)?;
-    if let Some(workspace) = scope(&workspace)
-        && !api.records.workspaces().exists(workspace).await?
-    {
-        return Err(ApiError::no_workspace(workspace));
-    }
+    let workspace = workspaces::listed(&api, &workspace).await?;
     if collection == Collection::Typed {
         wanted.sources = Some(vec![SOURCE.to_owned()]);
     }
-    let listed = select(&api, scope(&workspace), &wanted, &asked).await?;
+    let listed = select(&api, workspace, &wanted, &asked).await?;
     let mut envelope = asked.envelope(listed, |job| show(&job));
     if let Some(echo) = wanted.echo {
         envelope.insert("filter".to_owned(), echo);
@@ -184,6 +181,12 @@ pub(super) async fn cancel(
     let job = or_not_found(api.records.jobs().request_cancel(job.id).await, || {
         format!("Job '{name}' not found in workspace '{workspace}'.")
     })?;
+    if job.status == Status::Cancelling
+        && let Err(error) = status::tell_cancelling(&*api.broker, &job).await
+    {
+        // The record says it, and the job's next status message will.
+        tracing::warn!(job.id = %job.id, %error, "cancel is decided, but not told");
+    }
     if let Err(error) = workers::control::settle_cancel(&*api.broker, &job.workspace, job.id).await
     {
         // The decision stands; the sweeper comes back to it.

@@ -1,5 +1,6 @@
 //! The API over real sockets, with SQLite, an S3 server and the broker's in-memory form.
 
+mod cancel;
 mod harness;
 
 use serde_json::{Value, json};
@@ -218,7 +219,8 @@ async fn a_finished_job_gives_its_results_and_can_be_deleted() {
     let report = api.get(&format!("{typed}/report")).await;
     assert_eq!(report.body["job"], job.id.http());
     assert_eq!(report.body["download_url"], format!("{}{typed}/report/download", api.url));
-    let place = "default/job-fileset-run-1#results/platform-job-attempt-run-1/report";
+    let attempt = job.id.attempt_id(Attempt::FIRST);
+    let place = format!("default/job-fileset-run-1#results/{attempt}/report");
     assert_eq!(report.body["artifact_url"], place);
     let missing = "Result 'nope' for job 'run-1' not found in workspace 'default'.";
     let missing = json!({"detail": missing});

@@ -11,8 +11,8 @@ use streams::phase::Phase;
 use streams::status::StatusMessage;
 use streams::subject;
 
-use super::BY;
 use crate::records::{Change, News, Proof};
+use crate::status::is_ours;
 
 /// What the delivery changes; `None` when there is nothing in it for the records.
 pub(super) fn change(delivery: &Delivery) -> Option<Change> {
@@ -66,9 +66,8 @@ fn running(delivery: &Delivery) -> Option<Change> {
             tracing::warn!(subject, %error, "message is passed over");
         })
         .ok()?;
-    let ours = message.details.get(BY.0).is_some_and(|by| by == BY.1);
     let belongs = subject::status(&message.workspace, message.job) == delivery.message.subject;
-    if ours || !belongs || message.status != Status::Active {
+    if is_ours(&message) || !belongs || message.status != Status::Active {
         return None;
     }
     let attempt = message.attempt?;

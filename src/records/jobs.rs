@@ -34,7 +34,7 @@ use life::Life;
 pub struct Job {
     /// Its id.
     pub id: JobId,
-    /// The id of its attempt, as the reference's API shows one.
+    /// The id of its first attempt; the reference's API shows one a job.
     pub attempt_id: String,
     /// Its name.
     pub name: String,

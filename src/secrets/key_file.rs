@@ -1,8 +1,8 @@
 //! The key file: 64 hexadecimal digits that only its owner can read.
 
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use chacha20poly1305::XChaCha20Poly1305;
@@ -10,9 +10,7 @@ use chacha20poly1305::aead::{Generate, Key};
 use zeroize::Zeroizing;
 
 use super::seal::{SealError, Sealer};
-
-/// What only the owner may do with the file.
-const MODE: u32 = 0o600;
+use crate::private_file;
 
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
@@ -67,30 +65,7 @@ fn read(path: &Path) -> io::Result<(Zeroizing<String>, u32)> {
     Ok((Zeroizing::new(io::read_to_string(file)?), mode))
 }
 
-/// Makes the file, whole or not at all. If another process is faster, its key stays.
 fn create(path: &Path) -> io::Result<()> {
     let key = Zeroizing::new(<[u8; 32]>::from(Key::<XChaCha20Poly1305>::generate()));
-    let digits = Zeroizing::new(hex::encode(*key));
-    let draft = path.with_extension(format!("{}.new", uuid::Uuid::now_v7()));
-    let linked = write(&draft, &digits).and_then(|()| std::fs::hard_link(&draft, path));
-    // The draft holds a key: it goes, whatever became of the rest.
-    std::fs::remove_file(&draft)?;
-    match linked {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
-        Ok(()) => sync_directory(path),
-    }
-}
-
-fn write(draft: &Path, digits: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(draft)?;
-    // A umask may have taken bits away.
-    file.set_permissions(Permissions::from_mode(MODE))?;
-    writeln!(file, "{digits}")?;
-    file.sync_all()
-}
-
-fn sync_directory(path: &Path) -> io::Result<()> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    private_file::create(path, &Zeroizing::new(hex::encode(*key)))
 }

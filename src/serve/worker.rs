@@ -11,13 +11,14 @@ use workers::claims::Claims;
 use workers::ends::Ends;
 use workers::executor::Executor;
 use workers::executor::process::Process;
-use workers::janitor;
+use workers::janitor::Janitor;
 use workers::logs::{LogReader, LogSink};
+use workers::patience::Patience;
 use workers::runtime::{self, Steps};
 use workers::status::StatusFeed;
 use workers::steps::{Act, Archive, Invoke, Resolve, RunSettings, Stage};
 
-use super::Parts;
+use super::{Parts, place};
 use crate::config::Config;
 
 /// Bytes of a script's stdout and stderr that are kept, each.
@@ -51,7 +52,8 @@ pub(super) fn start_worker(
             }
             StepName::Stage => {
                 let ends = Ends::new(Arc::clone(broker));
-                set.stage = Some(Stage { store: store.clone(), ends });
+                let (store, patience) = (store.clone(), Patience::default());
+                set.stage = Some(Stage { store, ends, patience });
             }
             StepName::Invoke => {
                 if let Some(executor) = &executor {
@@ -66,8 +68,10 @@ pub(super) fn start_worker(
             }
         }
     }
-    let janitor = executor.map(|executor| janitor::run(Arc::clone(broker), executor, stop.clone()));
-    let work = runtime::run(Arc::clone(broker), store.clone(), set, stop);
+    let janitor = executor.map(|executor| {
+        Janitor { broker: Arc::clone(broker), store: store.clone(), executor }.run(stop.clone())
+    });
+    let work = runtime::run(Arc::clone(broker), set, stop);
     Ok(async move {
         let clearing = async {
             if let Some(janitor) = janitor {
@@ -97,7 +101,8 @@ fn invoke(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyho
     let broker = || Arc::clone(&parts.broker);
     let locks = config.data_dir().join("workers");
     let lost_after = Duration::from_secs(config.claims.lost_after_seconds);
-    let claims = Claims::new(broker(), place(config), locks.clone(), lost_after)
+    let place = place::name(&config.data_dir(), config.worker.place.as_deref())?;
+    let claims = Claims::new(broker(), place, locks.clone(), lost_after)
         .with_context(|| format!("cannot use {}", locks.display()))?;
     let jobs = &config.agents_jobs;
     Ok(Invoke {
@@ -114,13 +119,6 @@ fn invoke(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyho
             python: jobs.adapter_python.as_ref().map(|python| python.display().to_string()),
             output_limit_bytes: OUTPUT_LIMIT_BYTES,
         },
+        patience: Patience::default(),
     })
-}
-
-/// What this place is called: agents that were started here are found again only here.
-fn place(config: &Config) -> String {
-    let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = config.worker.place.clone().unwrap_or_else(|| host().trim().to_owned());
-    // Two platforms on one host are two places: each knows its own run directories only.
-    format!("{host}:{}", config.data_dir().display())
 }

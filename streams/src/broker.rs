@@ -173,10 +173,14 @@ pub trait Settler: Send + Sync {
     async fn settle(&self, settle: Settle) -> Result<(), Error>;
 }
 
+/// A delivery that was dropped comes back after this: a panic that repeats must not go round at
+/// full speed.
+const DROPPED: Duration = Duration::from_millis(500);
+
 /// One arrival of a message at a consumer, maybe not the first.
 ///
-/// A delivery that is dropped without having been settled is given back at once, so a panic or
-/// an early return loses nothing.
+/// A delivery that is dropped without having been settled is given back soon, so a panic or an
+/// early return loses nothing.
 pub struct Delivery {
     /// The message.
     pub message: Stored,
@@ -225,7 +229,7 @@ impl Drop for Delivery {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             // A lost word is made good by the server's own wait.
-            let _ = settler.settle(Settle::Nak(Duration::ZERO)).await;
+            let _ = settler.settle(Settle::Nak(DROPPED)).await;
         });
     }
 }

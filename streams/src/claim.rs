@@ -19,7 +19,13 @@ pub struct Claim {
     pub attempt: Attempt,
     /// When this worker took it, or renewed it last.
     pub at: Timestamp,
-    /// Whether the run is over and its fact published.
+    /// Whether it was taken over from a place that was lost, with the agent of this attempt: that
+    /// agent may have run, and this attempt is not started again.
+    #[serde(default)]
+    pub lost: bool,
+    /// Whether the run is over and its fact published. Said for people; whether a job is past its
+    /// run is asked of the facts.
+    #[serde(default)]
     pub done: bool,
 }
 

@@ -142,8 +142,18 @@ impl<F: Fact> Envelope<F> {
         }
         let fact = F::deserialize(value).map_err(bad)?;
         let at = head.at.unwrap_or(stored_at);
-        Ok(Self { job, workspace, at, traceparent: head.traceparent, fact })
+        // What is no trace context is ignored, as its specification asks; it goes into a header.
+        let traceparent = head.traceparent.filter(|text| is_traceparent(text));
+        Ok(Self { job, workspace, at, traceparent, fact })
     }
+}
+
+/// Whether a text is a W3C trace context of version 00: `00-<32 hex>-<16 hex>-<2 hex>`
+/// (<https://www.w3.org/TR/trace-context/#traceparent-header>).
+fn is_traceparent(text: &str) -> bool {
+    let lengths = text.split('-').map(str::len);
+    let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    lengths.eq([2, 32, 16, 2]) && text.chars().all(|c| c == '-' || hex(c))
 }
 
 /// The fields of something that serialises as an object.

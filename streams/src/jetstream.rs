@@ -264,7 +264,11 @@ impl Broker for JetStream {
     }
 
     async fn remove(&self, bucket: Bucket, key: &str) -> Result<(), Error> {
-        self.bucket(bucket)?.purge(key).await.map_err(unavailable)
+        // The store's own purge leaves a marker behind, for every key and for ever.
+        let name = bucket.as_str();
+        let stream = self.context.get_stream_no_info(format!("KV_{name}")).await;
+        let purge = stream.map_err(unavailable)?.purge().filter(format!("$KV.{name}.{key}")).await;
+        purge.map(drop).map_err(unavailable)
     }
 }
 

@@ -39,6 +39,19 @@ pub enum Outcome {
     },
 }
 
+/// Bytes of a sentence for a person; it rides in every fact from here on.
+const MESSAGE_BYTES: usize = 4096;
+
+/// A sentence that is not longer than a fact can carry.
+pub fn bounded(mut message: String) -> String {
+    if message.len() > MESSAGE_BYTES {
+        let end = (0..=MESSAGE_BYTES).rev().find(|end| message.is_char_boundary(*end));
+        message.truncate(end.unwrap_or_default());
+        message.push('…');
+    }
+    message
+}
+
 impl Outcome {
     /// The code; `None` on success.
     pub const fn code(&self) -> Option<Code> {

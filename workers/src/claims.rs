@@ -45,19 +45,20 @@ pub(crate) enum Grant<'a> {
     Held(Held<'a>),
     /// Somebody else has it; ask again after this time.
     Busy(Duration),
-    /// The run is over and its fact is stored.
-    Done,
 }
 
-/// A claim that is ours.
+/// A claim that is ours, until it is dropped or taken over.
 pub(crate) struct Held<'a> {
     claims: &'a Claims,
     job: JobId,
+    state: tokio::sync::Mutex<State>,
+}
+
+#[derive(Clone, Copy)]
+struct State {
     revision: u64,
-    /// Which start of the agent this is.
-    pub(crate) attempt: Attempt,
-    /// Whether the holder before us was lost at another place, with its agent.
-    pub(crate) lost: bool,
+    attempt: Attempt,
+    lost: bool,
 }
 
 /// The claim is not ours any more.
@@ -114,56 +115,56 @@ impl Claims {
         }
         let key = job.to_string();
         let Some(entry) = self.broker.get(Bucket::Claims, &key).await? else {
-            let claim = self.claim(Attempt::FIRST);
+            let claim = self.claim(Attempt::FIRST, false);
             let created = self.broker.create(Bucket::Claims, &key, encode(&claim)).await?;
-            return Ok(self.grant(job, created, Attempt::FIRST, false));
+            return Ok(self.grant(job, created, &claim));
         };
-        let claim: Claim = serde_json::from_slice(&entry.value).map_err(|error| {
+        let there: Claim = serde_json::from_slice(&entry.value).map_err(|error| {
             Error::Refused { what: format!("claim {key}"), reason: error.to_string() }
         })?;
-        if claim.done {
-            return Ok(Grant::Done);
+        let elsewhere = there.place != self.place;
+        if elsewhere && !self.unchanged_for_long(job, entry.revision) {
+            return Ok(Grant::Busy(LOOK_ELSEWHERE));
         }
-        let lost = if claim.place == self.place {
-            if claim.worker != self.worker && self.is_alive(&claim.worker) {
-                return Ok(Grant::Busy(LOOK));
-            }
-            false
-        } else {
-            if !self.unchanged_for_long(job, entry.revision) {
-                return Ok(Grant::Busy(LOOK_ELSEWHERE));
-            }
-            true
-        };
-        let ours = encode(&self.claim(claim.attempt));
-        let updated = self.broker.update(Bucket::Claims, &key, ours, entry.revision).await?;
-        Ok(self.grant(job, updated, claim.attempt, lost))
+        if !elsewhere && there.worker != self.worker && self.is_alive(&there.worker) {
+            return Ok(Grant::Busy(LOOK));
+        }
+        // Written down: whoever comes after us must know, too, that this attempt is lost.
+        let claim = self.claim(there.attempt, there.lost || elsewhere);
+        let updated =
+            self.broker.update(Bucket::Claims, &key, encode(&claim), entry.revision).await?;
+        Ok(self.grant(job, updated, &claim))
     }
 
-    fn grant(&self, job: JobId, revision: Option<u64>, attempt: Attempt, lost: bool) -> Grant<'_> {
+    fn grant(&self, job: JobId, revision: Option<u64>, claim: &Claim) -> Grant<'_> {
         let Some(revision) = revision else { return Grant::Busy(LOOK) };
         lock(&self.seen).remove(&job);
         if !lock(&self.busy).insert(job) {
             return Grant::Busy(LOOK);
         }
-        Grant::Held(Held { claims: self, job, revision, attempt, lost })
+        let state = State { revision, attempt: claim.attempt, lost: claim.lost };
+        Grant::Held(Held { claims: self, job, state: tokio::sync::Mutex::new(state) })
     }
 
-    fn claim(&self, attempt: Attempt) -> Claim {
+    fn claim(&self, attempt: Attempt, lost: bool) -> Claim {
         Claim {
             v: 1,
             place: self.place.clone(),
             worker: self.worker.clone(),
             attempt,
             at: Timestamp::now(),
+            lost,
             done: false,
         }
     }
 
     /// Whether a worker process of this place lives: it holds a lock on its file.
     fn is_alive(&self, worker: &str) -> bool {
-        let Ok(file) = File::open(self.locks.join(worker)) else { return false };
-        flock(&file, FlockOperation::NonBlockingLockShared).is_err()
+        match File::open(self.locks.join(worker)) {
+            Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_err(),
+            // Anything else, such as too many open files, proves nothing.
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
     }
 
     fn unchanged_for_long(&self, job: JobId, revision: u64) -> bool {
@@ -178,33 +179,44 @@ impl Claims {
 }
 
 impl Held<'_> {
+    /// Which start of the agent this is.
+    pub(crate) async fn attempt(&self) -> Attempt {
+        self.state.lock().await.attempt
+    }
+
+    /// Whether the agent of this attempt was lost with its place.
+    pub(crate) async fn is_lost(&self) -> bool {
+        self.state.lock().await.lost
+    }
+
     /// Says that we are still at it.
-    pub(crate) async fn renew(&mut self) -> Result<(), Gone> {
-        let claim = self.claims.claim(self.attempt);
-        self.write(&claim).await
+    pub(crate) async fn renew(&self) -> Result<(), Gone> {
+        let mut state = self.state.lock().await;
+        let same = *state;
+        self.write(&mut state, same.attempt, same.lost).await
     }
 
     /// Begins another attempt.
-    pub(crate) async fn next_attempt(&mut self) -> Result<(), Gone> {
-        let next = Attempt(self.attempt.0 + 1);
-        let claim = self.claims.claim(next);
-        self.write(&claim).await?;
-        (self.attempt, self.lost) = (next, false);
-        Ok(())
+    pub(crate) async fn next_attempt(&self) -> Result<(), Gone> {
+        let mut state = self.state.lock().await;
+        let next = Attempt(state.attempt.0 + 1);
+        self.write(&mut state, next, false).await
     }
 
-    async fn write(&mut self, claim: &Claim) -> Result<(), Gone> {
+    async fn write(&self, state: &mut State, attempt: Attempt, lost: bool) -> Result<(), Gone> {
         let (broker, key) = (&self.claims.broker, self.job.to_string());
-        match broker.update(Bucket::Claims, &key, encode(claim), self.revision).await? {
-            Some(revision) => self.revision = revision,
-            // Our own write may have been stored although its confirmation was lost.
-            None => match broker.get(Bucket::Claims, &key).await? {
-                Some(entry) if ours(&entry.value, &self.claims.worker) => {
-                    self.revision = entry.revision;
-                }
-                _ => return Err(Gone::TakenOver),
-            },
+        let value = encode(&self.claims.claim(attempt, lost));
+        let mut written =
+            broker.update(Bucket::Claims, &key, value.clone(), state.revision).await?;
+        if written.is_none() {
+            // An earlier write of ours may have been stored although its confirmation was lost.
+            let entry = broker.get(Bucket::Claims, &key).await?;
+            let entry = entry.filter(|entry| ours(&entry.value, &self.claims.worker));
+            let revision = entry.ok_or(Gone::TakenOver)?.revision;
+            written = broker.update(Bucket::Claims, &key, value, revision).await?;
         }
+        let revision = written.ok_or(Gone::TakenOver)?;
+        *state = State { revision, attempt, lost };
         Ok(())
     }
 }
@@ -215,11 +227,14 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Marks a job's run as over; whoever meets the claim then has nothing to do.
+/// Notes on the claim that the run is over, unless somebody else has it by now.
 pub(crate) async fn finish(claims: &Claims, job: JobId) -> Result<(), Error> {
     let key = job.to_string();
     let Some(entry) = claims.broker.get(Bucket::Claims, &key).await? else { return Ok(()) };
     let Ok(mut claim) = serde_json::from_slice::<Claim>(&entry.value) else { return Ok(()) };
+    if claim.worker != claims.worker {
+        return Ok(());
+    }
     claim.done = true;
     claims.broker.update(Bucket::Claims, &key, encode(&claim), entry.revision).await.map(drop)
 }
@@ -235,3 +250,6 @@ fn encode(claim: &Claim) -> bytes::Bytes {
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,6 +60,10 @@ impl From<store::Error> for Error {
 /// Where the things of a run are, on this machine.
 #[derive(Clone, Debug)]
 pub struct Places {
+    /// The workspace of the run's job.
+    pub workspace: String,
+    /// The run's directory, which everything else lies in.
+    pub root: PathBuf,
     /// What the agent worked in.
     pub workdir: PathBuf,
     /// Fabric's artifacts, with the agent's output.

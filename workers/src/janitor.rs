@@ -6,14 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use errand_runner::Life;
 use jiff::{SignedDuration, Timestamp};
 use streams::broker::Broker;
 use streams::phase::Phase;
 use streams::subject;
-use streams::topology::StreamName;
+use streams::topology::{Bucket, StreamName};
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::{Executor, RunName};
+use crate::step::StepError;
+use crate::store::{Store, key};
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(30);
@@ -21,35 +24,71 @@ const LOOK: Duration = Duration::from_secs(30);
 /// The embedded queue syncs its files every ten seconds.
 const SYNCED_AFTER: SignedDuration = SignedDuration::from_secs(30);
 
-/// Clears up until told to stop.
-pub async fn run(broker: Arc<dyn Broker>, executor: Arc<dyn Executor>, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(LOOK) => {}
+/// A run whose job is known nowhere any more was deleted; it stays for a while all the same,
+/// should the queue come back with less than it had.
+const DELETED_AFTER: SignedDuration = SignedDuration::from_mins(10);
+
+/// What clearing up looks at.
+pub struct Janitor {
+    /// Facts and claims.
+    pub broker: Arc<dyn Broker>,
+    /// Manifests.
+    pub store: Store,
+    /// The directories.
+    pub executor: Arc<dyn Executor>,
+}
+
+impl Janitor {
+    /// Clears up until told to stop.
+    pub async fn run(self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            match self.executor.runs().await {
+                Ok(runs) => self.clear(runs).await,
+                Err(error) => tracing::warn!(%error, "could not list run directories"),
+            }
         }
-        if let Err(error) = clear(&*broker, &*executor).await {
-            tracing::warn!(error, "could not clear up run directories");
+    }
+
+    /// One directory that cannot be removed does not keep the others.
+    async fn clear(&self, runs: Vec<RunName>) {
+        for run in runs {
+            match self.is_finished(run).await {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => {
+                    tracing::warn!(%run, %error, "could not look after a run directory");
+                    continue;
+                }
+            }
+            match self.executor.remove(run).await {
+                Ok(()) => tracing::info!(%run, "removed the directory of a finished run"),
+                Err(error) => tracing::warn!(%run, %error, "could not remove a run directory"),
+            }
         }
+    }
+
+    /// That the facts are gone proves nothing by itself: a queue that lost them needs the
+    /// directory more than anybody.
+    async fn is_finished(&self, run: RunName) -> Result<bool, StepError> {
+        let archived = subject::fact_of(Phase::Archived, run.job);
+        let stream = StreamName::of(Phase::Archived);
+        if let Some(fact) = self.broker.next(stream, &archived, 0).await? {
+            return Ok(since(fact.at) > SYNCED_AFTER);
+        }
+        let Life::Ended(outcome) = self.executor.look(run).await? else { return Ok(false) };
+        let workspace = self.executor.places(run).await?.workspace;
+        if self.store.size(&key::manifest(&workspace, run.job)).await?.is_some() {
+            return Ok(true);
+        }
+        let claim = self.broker.get(Bucket::Claims, &run.job.to_string()).await?;
+        Ok(claim.is_none() && since(outcome.ended_at) > DELETED_AFTER)
     }
 }
 
-async fn clear(broker: &dyn Broker, executor: &dyn Executor) -> Result<(), String> {
-    for run in executor.runs().await.map_err(|error| error.to_string())? {
-        if is_finished(broker, run).await.map_err(|error| error.to_string())? {
-            executor.remove(run).await.map_err(|error| error.to_string())?;
-            tracing::info!(%run, "removed the directory of a finished run");
-        }
-    }
-    Ok(())
-}
-
-/// Finished: its last fact stands for a while, or its facts have left the streams altogether.
-async fn is_finished(broker: &dyn Broker, run: RunName) -> Result<bool, streams::broker::Error> {
-    let archived = subject::fact_of(Phase::Archived, run.job);
-    if let Some(fact) = broker.next(StreamName::of(Phase::Archived), &archived, 0).await? {
-        return Ok(Timestamp::now().duration_since(fact.at) > SYNCED_AFTER);
-    }
-    let staged = subject::fact_of(Phase::Staged, run.job);
-    Ok(broker.next(StreamName::of(Phase::Staged), &staged, 0).await?.is_none())
+fn since(then: Timestamp) -> SignedDuration {
+    Timestamp::now().duration_since(then)
 }

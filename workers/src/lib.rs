@@ -23,6 +23,7 @@ pub mod results;
 pub mod status;
 pub mod store;
 
+pub mod patience;
 pub mod ports;
 
 pub mod fault;

@@ -19,10 +19,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::step::{Step, fits};
 use crate::steps::{Act, Archive, Invoke, Resolve, Stage};
-use crate::store::Store;
 
-/// Deliveries of a short step that one worker works on at once.
+/// Deliveries of a short step that one worker works on at once, and that it asks for ahead: what
+/// waits here is not reported in progress, so that is little.
 const WIDTH: usize = 16;
+const AHEAD: usize = 2;
 
 /// How long a worker that lost the broker waits before it asks again.
 const RECONNECT: Duration = Duration::from_secs(1);
@@ -34,7 +35,6 @@ const DRAIN: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct Runtime {
     pub(crate) broker: Arc<dyn Broker>,
-    pub(crate) store: Store,
     pub(crate) stop: CancellationToken,
 }
 
@@ -55,8 +55,8 @@ pub struct Steps {
 
 /// Runs the steps until told to stop. Agents that run then go on; the next worker at this
 /// place finds them.
-pub async fn run(broker: Arc<dyn Broker>, store: Store, steps: Steps, stop: CancellationToken) {
-    let runtime = Runtime { broker, store, stop };
+pub async fn run(broker: Arc<dyn Broker>, steps: Steps, stop: CancellationToken) {
+    let runtime = Runtime { broker, stop };
     let mut loops = JoinSet::new();
     if let Some(step) = steps.resolve {
         loops.spawn(short(runtime.clone(), step));
@@ -84,7 +84,7 @@ async fn short<S: Step>(runtime: Runtime, step: S) {
     let consumer = topology::step_consumer(S::NAME, "");
     let mut work = JoinSet::new();
     while !runtime.stop.is_cancelled() {
-        let deliveries = match runtime.broker.deliveries(&consumer, WIDTH).await {
+        let deliveries = match runtime.broker.deliveries(&consumer, AHEAD).await {
             Ok(deliveries) => deliveries,
             Err(error) => {
                 pause(&runtime, S::NAME, &error).await;
@@ -94,7 +94,11 @@ async fn short<S: Step>(runtime: Runtime, step: S) {
         tokio::pin!(deliveries);
         loop {
             // Room first: a delivery that waits for room uses up its time at the server.
-            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+            let permit = tokio::select! {
+                () = runtime.stop.cancelled() => break,
+                permit = Arc::clone(&permits).acquire_owned() => permit,
+            };
+            let Ok(permit) = permit else { return };
             while work.try_join_next().is_some() {}
             let delivery = tokio::select! {
                 () = runtime.stop.cancelled() => break,

@@ -3,7 +3,10 @@
 pub mod key;
 mod upload;
 
+use std::time::Duration;
+
 use aws_sdk_s3::Client;
+use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
     BehaviorVersion, Credentials, Region, RequestChecksumCalculation, ResponseChecksumValidation,
 };
@@ -17,6 +20,11 @@ use streams::envelope::MAX_PAYLOAD_BYTES;
 use streams::snapshot::{ObjectRef, Part};
 
 pub use upload::{PART_BYTES, Upload};
+
+/// A store that does not answer is one that fails: nothing waits for it for ever. The second
+/// bounds one request, and must let a large part pass on a slow line.
+const CONNECT: Duration = Duration::from_secs(5);
+const ATTEMPT: Duration = Duration::from_secs(300);
 
 /// How to reach the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,6 +91,12 @@ impl Store {
                 .region(Region::new(config.region.clone()))
                 .credentials_provider(credentials)
                 .force_path_style(true)
+                .timeout_config(
+                    TimeoutConfig::builder()
+                        .connect_timeout(CONNECT)
+                        .operation_attempt_timeout(ATTEMPT)
+                        .build(),
+                )
                 .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
                 .response_checksum_validation(ResponseChecksumValidation::WhenRequired)
                 .build(),

@@ -5,7 +5,7 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::AnyConnection;
-use streams::id::JobId;
+use streams::id::{Attempt, JobId};
 use streams::outcome::Status;
 use streams::phase::Phase;
 use streams::snapshot::Snapshot;
@@ -19,8 +19,6 @@ use crate::records::statement::sql;
 pub struct NewJob {
     /// Its id.
     pub id: JobId,
-    /// The id of its attempt, as the reference's API shows one.
-    pub attempt_id: String,
     /// Its name.
     pub name: String,
     /// Its workspace.
@@ -94,7 +92,7 @@ async fn insert(new: &NewJob, db: &mut AnyConnection) -> Result<bool> {
              phase, phase_times, status, cancel_requested, seen, purged)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, '{}', $15, 0, 0, 0)
          ON CONFLICT DO NOTHING")
-    .texts([&*id, &new.attempt_id, &new.name, &new.workspace])
+    .texts([&*id, &new.id.attempt_id(Attempt::FIRST), &new.name, &new.workspace])
     .optional_text(new.project.as_deref())
     .optional_text(new.description.as_deref())
     .text(&new.source)

@@ -58,13 +58,16 @@ impl Jobs<'_> {
         self.jobs(found.time(before).int(limit)).await
     }
 
-    /// Jobs that are to be cancelled and have not ended, oldest first.
-    pub async fn cancelling(&self, limit: u32) -> Result<Vec<Job>> {
+    /// Jobs that are to be cancelled and have not ended, oldest first: those after a job, or the
+    /// first of all.
+    pub async fn cancelling(&self, after: Option<&Job>, limit: u32) -> Result<Vec<Job>> {
         let found = whole(
             "cancel_requested = 1 AND ended_at IS NULL AND deleted_at IS NULL
-             ORDER BY created_at LIMIT $1",
+             AND (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3",
         );
-        self.jobs(found.int(limit)).await
+        let at = after.map_or(Timestamp::MIN, |job| job.created_at);
+        let id = after.map(|job| job.id.to_string()).unwrap_or_default();
+        self.jobs(found.time(at).text(&id).int(limit)).await
     }
 
     /// Jobs that were finished before a time and whose messages are still in the streams.

@@ -1,5 +1,6 @@
 //! Cancelling, deleting, sweeping.
 
+use streams::id::JobId;
 use streams::outcome::{Outcome, Status};
 use streams::phase::Phase;
 
@@ -24,19 +25,32 @@ async fn cancelled(records: &Records) {
         let asked = jobs.request_cancel(job.id).await.expect("it is noted");
         assert_eq!((asked.status, asked.cancel_requested), (Status::Cancelling, true));
     }
-    let waiting = jobs.cancelling(10).await.expect("they are listed");
-    assert_eq!(waiting.iter().map(|it| it.id).collect::<Vec<_>>(), [job.id]);
+    let younger = new_job("cancelled-too");
+    let younger = NewJob { created_at: second(1), ..younger };
+    // Its id is smaller than that of the older one: the age counts.
+    let younger = NewJob { id: JobId::from_uuid(uuid::Uuid::nil()), ..younger };
+    jobs.admit(younger.clone()).await.expect("it is admitted");
+    jobs.request_cancel(younger.id).await.expect("it is noted");
+    let listed = async |after: Option<&Job>, limit| {
+        let found = jobs.cancelling(after, limit).await.expect("they are listed");
+        found.iter().map(|it| it.id).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(None, 10).await, [job.id, younger.id]);
+    assert_eq!(listed(None, 1).await, [job.id]);
+    assert_eq!(listed(Some(&job), 10).await, [younger.id]);
+    let end = Outcome::Cancelled { message: "cancelled by a user".to_owned() };
+    project(records, &[fact(younger.id, Phase::Archived, &end)]).await;
+    assert_eq!(listed(Some(&job), 10).await, []);
     let filter = JobFilter { statuses: vec![Status::Cancelling], ..JobFilter::default() };
     let page = Page { page: 1, page_size: 10 };
     let found = jobs.list(&filter, page, Sort::NEWEST_FIRST).await.expect("they are listed");
     assert_eq!(found.total, 1, "lists know the status too");
 
-    let end = Outcome::Cancelled { message: "cancelled by a user".to_owned() };
     let last = fact(job.id, Phase::Archived, &end);
     project(records, &[last]).await;
     let ended = jobs.request_cancel(job.id).await.expect("it is answered");
     assert_eq!(ended.status, Status::Cancelled);
-    assert!(jobs.cancelling(10).await.expect("they are listed").is_empty());
+    assert!(jobs.cancelling(None, 10).await.expect("they are listed").is_empty());
 
     let job = admit(records, "too-late").await;
     project(records, &story(job.id, &Outcome::Succeeded)).await;

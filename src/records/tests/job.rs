@@ -46,7 +46,6 @@ pub(crate) fn snapshot(name: &str) -> Snapshot {
 pub(crate) fn new_job(name: &str) -> NewJob {
     NewJob {
         id: JobId::new(),
-        attempt_id: format!("platform-job-attempt-{name}"),
         name: name.to_owned(),
         workspace: "default".to_owned(),
         project: None,
@@ -114,9 +113,9 @@ pub(crate) fn fact(job: JobId, phase: Phase, end: &Outcome) -> Change {
     Change { job, workspace: "default".to_owned(), at, redelivered: false, news }
 }
 
-/// The news that an attempt runs, and how far it is.
-pub(crate) fn running(job: JobId, attempt: u32, at: i64, progress: u32) -> Change {
-    let details = Map::from_iter([("progress".to_owned(), Value::from(progress))]);
+/// The news that an attempt runs, with a detail that changes.
+pub(crate) fn running(job: JobId, attempt: u32, at: i64, turn: u32) -> Change {
+    let details = Map::from_iter([("turn".to_owned(), Value::from(turn))]);
     let news = News::Running { attempt: Attempt(attempt), details };
     Change { job, workspace: "default".to_owned(), at: second(at), redelivered: false, news }
 }
@@ -125,7 +124,7 @@ pub(crate) fn running(job: JobId, attempt: u32, at: i64, progress: u32) -> Chang
 pub(crate) fn story(job: JobId, end: &Outcome) -> Vec<Change> {
     let mut story: Vec<_> = Phase::CHAIN.into_iter().map(|phase| fact(job, phase, end)).collect();
     let news = [(1, 21, 0), (1, 22, 10), (2, 31, 0), (2, 32, 40), (2, 33, 90)];
-    story.splice(3..3, news.map(|(attempt, at, progress)| running(job, attempt, at, progress)));
+    story.splice(3..3, news.map(|(attempt, at, turn)| running(job, attempt, at, turn)));
     story
 }
 

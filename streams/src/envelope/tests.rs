@@ -12,6 +12,7 @@ use crate::fact::{Acted, Archived, Invoked, Resolved, Staged, Submitted};
 use crate::phase::Phase;
 
 const JOB: &str = "0190163d-8694-739b-aea5-966c26f8ad91";
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const SUBJECT: &str = "jobs.submitted.team%2Ea.0190163d-8694-739b-aea5-966c26f8ad91";
 
 fn stored_at() -> Timestamp {
@@ -124,11 +125,11 @@ fn a_submitter_needs_to_say_nothing_but_the_spec() {
 fn a_submitter_may_say_more() {
     let message = json!({
         "v": 1, "job": JOB, "workspace": "team.a", "at": "2020-01-01T00:00:00Z",
-        "traceparent": "00-1-2-01", "name": "nightly", "spec": {"agent": "a"}, "comment": "hello",
+        "traceparent": TRACE, "name": "nightly", "spec": {"agent": "a"}, "comment": "hello",
     });
     let submitted: Envelope<Submitted> = decode(SUBJECT, &message).expect("it is accepted");
     assert_eq!(submitted.at.to_string(), "2020-01-01T00:00:00Z");
-    assert_eq!(submitted.traceparent.as_deref(), Some("00-1-2-01"));
+    assert_eq!(submitted.traceparent.as_deref(), Some(TRACE));
     assert_eq!(submitted.fact.name.as_deref(), Some("nightly"));
 }
 
@@ -201,5 +202,21 @@ fn frozen_facts_decode_for_ever() {
             Phase::Archived => rewritten::<Archived>(subject, old),
         };
         assert!(keeps(&new, old), "{}: {new} lost something", path.display());
+    }
+}
+
+/// It goes into a header, where a line break would be a panic.
+#[test]
+fn what_is_no_trace_context_is_ignored() {
+    let subject = subject::fact(Phase::Submitted, "default", JobId::new());
+    let decoded = |traceparent: &str| {
+        let message = serde_json::json!({"spec": {}, "traceparent": traceparent}).to_string();
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        let envelope = Envelope::<Submitted>::decode(&subject, message.as_bytes(), at);
+        envelope.expect("it is a fact").traceparent
+    };
+    assert_eq!(decoded(TRACE).as_deref(), Some(TRACE));
+    for bad in ["a\nb", "", "00-0-0-01", &TRACE.to_uppercase(), &format!("{TRACE}\r\nx: y")] {
+        assert_eq!(decoded(bad), None, "{bad:?}");
     }
 }

@@ -64,3 +64,20 @@ async fn mounts_are_laid_over_the_base() {
     assert_eq!(job.ends(SOON).await["status"], "completed");
     assert_eq!(job.json("fabric_run_result").await["response"], "new-a new-b t");
 }
+
+/// An agent that puts a link in place of its directory must not make the platform read what the
+/// link leads to.
+#[tokio::test]
+async fn a_link_in_place_of_the_working_directory_is_not_followed() {
+    let platform = Platform::start().await;
+    let secret = platform.scratch();
+    fs::write(secret.join("secret.txt"), "the platform's own").expect("write");
+    let script =
+        format!("cd ..; rm -rf workspace; ln -s {} workspace; echo done", secret.display());
+    let job = platform.api().script(&script, json!({})).await;
+    let record = job.ends(SOON).await;
+    assert_eq!(record["status"], "error", "{record}");
+    assert_eq!(record["error_details"]["code"], "save_failed", "{record}");
+    let names = ["fabric_run_result", "input_workdir", "output_artifacts"];
+    assert_eq!(job.result_names().await, names);
+}

@@ -107,14 +107,18 @@ impl RunDir {
         write_json(&self.root.join("outcome.json"), outcome, 0o600)
     }
 
-    /// Asks the supervisor to end the run; asking twice is harmless.
+    /// Asks the supervisor to end the run; asking twice is harmless. On a full disk the reason
+    /// is left out: an empty file says `cancel`.
     pub fn ask_to_stop(&self, reason: &str) -> io::Result<()> {
         write_atomically(&self.stop(), reason.as_bytes(), 0o600)
+            .or_else(|_| File::create(self.stop()).map(drop))
     }
 
-    /// Renews the lease.
+    /// Renews the lease. A lease that is there is only touched, which works on a full disk too.
     pub fn touch_lease(&self) -> io::Result<()> {
-        write_atomically(&self.lease(), b"", 0o600)
+        let mut lease = OpenOptions::new();
+        lease.write(true).create(true).truncate(false).mode(0o600);
+        lease.open(self.lease())?.set_modified(std::time::SystemTime::now())
     }
 
     /// The start gate: succeeds for exactly one caller, ever, and stays locked until the returned

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use errand_runner::{Life, RunDir, run_dir};
+use errand_runner::{Launch, Life, RunDir, run_dir};
 use streams::id::Attempt;
 use streams::snapshot::ObjectRef;
 use tokio::process::Command;
@@ -23,6 +23,9 @@ use crate::store::Store;
 
 /// How long a runner may take to pass its start gate.
 const START: Duration = Duration::from_secs(20);
+
+/// Ending of directories that are being filled.
+const PARTIAL: &str = ".partial";
 
 /// How often its directory is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(5);
@@ -40,6 +43,12 @@ impl Process {
     /// An executor with its run directories below `runs`.
     pub fn new(runs: PathBuf, runner: PathBuf, store: Store) -> io::Result<Self> {
         fs::create_dir_all(&runs)?;
+        // One process owns this directory: what is half filled was left by one that died.
+        for entry in fs::read_dir(&runs)?.filter_map(Result::ok) {
+            if entry.file_name().to_string_lossy().ends_with(PARTIAL) {
+                remove_tree(&entry.path())?;
+            }
+        }
         Ok(Self { runs, runner, store })
     }
 
@@ -47,10 +56,14 @@ impl Process {
         RunDir::new(self.runs.join(run.to_string()))
     }
 
+    fn partial(&self, run: RunName) -> RunDir {
+        RunDir::new(self.runs.join(format!(".{run}{PARTIAL}")))
+    }
+
     /// Fills a directory under another name and renames it, so that a run directory that has
     /// its name is whole.
     async fn prepare(&self, run: RunName, plan: &RunPlan) -> Result<(), Error> {
-        let partial = RunDir::new(self.runs.join(format!(".{run}.partial")));
+        let partial = self.partial(run);
         if partial.root().exists() {
             remove_tree(partial.root())?;
         }
@@ -65,10 +78,6 @@ impl Process {
         make(&workspace)?;
         self.unpack(&plan.workdir, workspace).await?;
         partial.write_launch(&plan.launch)?;
-        if !plan.secrets.is_empty() {
-            run_dir::write_json(&partial.secrets(), &plan.secrets, 0o600)?;
-        }
-        partial.touch_lease()?;
         fs::rename(partial.root(), self.dir(run).root())?;
         File::open(&self.runs)?.sync_all()?;
         Ok(())
@@ -133,18 +142,25 @@ impl Executor for Process {
         if dir.life()? != Life::Fresh {
             return Ok(());
         }
-        if !dir.root().exists() {
-            self.prepare(run, plan).await?;
-        } else if !plan.secrets.is_empty() {
-            // A worker may have died between here and the start, and the runner unlinks them.
-            run_dir::write_json(&dir.secrets(), &plan.secrets, 0o600)?;
+        if !dir.root().exists()
+            && let Err(error) = self.prepare(run, plan).await
+        {
+            let _ = remove_tree(self.partial(run).root());
+            return Err(error);
         }
         dir.touch_lease()?;
+        // Last before the start, because only the runner takes them away again.
+        let secrets = Unlinked(dir.secrets());
+        if !plan.secrets.is_empty() {
+            run_dir::write_json(&secrets.0, &plan.secrets, 0o600)?;
+        }
         self.spawn(&dir).await
     }
 
     async fn renew(&self, run: RunName) -> Result<(), Error> {
-        Ok(self.dir(run).touch_lease()?)
+        let dir = self.dir(run);
+        // While it is being filled there is nothing to renew.
+        if dir.root().exists() { Ok(dir.touch_lease()?) } else { Ok(()) }
     }
 
     async fn stop(&self, run: RunName, reason: &str) -> Result<(), Error> {
@@ -159,8 +175,10 @@ impl Executor for Process {
 
     async fn places(&self, run: RunName) -> Result<Places, Error> {
         let dir = self.dir(run);
-        let agent = dir.launch()?.agent;
+        let Launch { agent, workspace, .. } = dir.launch()?;
         Ok(Places {
+            workspace,
+            root: dir.root().to_owned(),
             workdir: below_base(&dir, &agent, "workspace")?,
             artifacts: below_base(&dir, &agent, "artifacts")?,
             log: dir.log(),
@@ -229,12 +247,23 @@ fn make_writable(directory: &Path) {
     }
 }
 
+/// A file that does not outlive this value.
+struct Unlinked(PathBuf);
+
+impl Drop for Unlinked {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::StorageFull {
-            Self::Impossible(format!("no space left where agents run: {error}"))
-        } else {
-            Self::Unavailable(error.to_string())
+        use io::ErrorKind::{InvalidData, InvalidInput, StorageFull, UnexpectedEof};
+        match error.kind() {
+            StorageFull => Self::Impossible(format!("no space left where agents run: {error}")),
+            // A bundle that is damaged stays so.
+            InvalidData | InvalidInput | UnexpectedEof => Self::Impossible(error.to_string()),
+            _ => Self::Unavailable(error.to_string()),
         }
     }
 }

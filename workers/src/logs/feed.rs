@@ -114,7 +114,7 @@ impl LogFeed {
         let lines = if small && self.total_bytes < INLINE_LIMIT_BYTES {
             Lines::Inline(lines)
         } else {
-            let key = key::log_chunk(&self.workspace, self.job, first);
+            let key = key::log_chunk(&self.workspace, self.job, self.attempt, first, offset);
             Lines::Stored(self.store.put(&key, to_json_lines(&lines).into()).await?)
         };
         let batch = LogBatch {
@@ -155,6 +155,8 @@ impl LogFeed {
     async fn catch_up(&mut self) -> Result<(), FeedError> {
         let subject = subject::logs(&self.workspace, self.job);
         let Some(stored) = self.broker.last(StreamName::Logs, &subject).await? else {
+            // Nothing yet, or somebody has purged the stream: the next batch is the first there.
+            self.last = 0;
             return Ok(());
         };
         let batch = decode(&stored)?;

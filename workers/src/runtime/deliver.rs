@@ -10,7 +10,7 @@ use streams::broker::{self, Broker, Delivery, Expect, Publication, Published};
 use streams::envelope::Envelope;
 use streams::fact::{Fact, Invoked, Produced};
 use streams::id::JobId;
-use streams::phase::{Phase, Share, StepName};
+use streams::phase::{Phase, Share};
 use streams::subject;
 use streams::topology::{self, StreamName};
 use tracing::Instrument;
@@ -19,7 +19,6 @@ use super::keepalive::KeepAlive;
 use super::{Runtime, give_back, settle};
 use crate::fault::{self, Point};
 use crate::step::{Context, Step, StepError};
-use crate::store::key;
 
 /// A delivery that fails again and again comes back after at most so long.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -59,13 +58,21 @@ async fn decode<S: Step>(
         traceparent: None,
     };
     match runtime.broker.publish(publication).await {
-        Ok(_) => settle("terminate", delivery.term()).await,
+        Ok(_) => discard::<S>(runtime, delivery).await,
         Err(error) => {
             tracing::warn!(%error, "could not say so, trying again");
             give_back(delivery, Duration::from_secs(5)).await;
         }
     }
     None
+}
+
+/// Ends a delivery that leads to no fact, and makes room: nothing else ever removes it.
+async fn discard<S: Step>(runtime: &Runtime, delivery: Delivery) {
+    let subject = delivery.message.subject.clone();
+    settle("terminate", delivery.term()).await;
+    let purged = runtime.broker.purge(StreamName::of(S::In::PHASE), &subject).await;
+    settle("make room after", std::future::ready(purged)).await;
 }
 
 async fn decoded<S: Step>(
@@ -76,7 +83,7 @@ async fn decoded<S: Step>(
 ) {
     fault::point(S::NAME, Point::Received).await;
     let keepalive = KeepAlive::start(&delivery);
-    match is_done::<S>(runtime, &envelope, delivery.times).await {
+    match is_done::<S>(runtime, &envelope).await {
         Ok(false) => {}
         Ok(true) => return settle("acknowledge", delivery.ack()).await,
         Err(error) => {
@@ -87,7 +94,7 @@ async fn decoded<S: Step>(
     let job = Context::new(&envelope, runtime.broker.clone());
     let produced = match step.run(&job, envelope.fact).await {
         Ok(fact) => fact,
-        Err(StepError::Deleted) => return settle("acknowledge", delivery.ack()).await,
+        Err(StepError::Deleted) => return discard::<S>(runtime, delivery).await,
         Err(StepError::Retry { after, reason }) => {
             let doublings = u32::try_from(delivery.times.saturating_sub(1)).unwrap_or(6).min(6);
             let wait = (after * 2_u32.pow(doublings)).min(LONGEST_WAIT.max(after));
@@ -115,25 +122,19 @@ async fn decoded<S: Step>(
 
 /// Whether the next fact stands already, or the job is finished altogether.
 ///
-/// A first delivery of a short step does not ask: publishing asks anyway, and its work is
-/// harmless. Invoke and Act always ask, because a consumer that was made anew delivers old
-/// facts as if they were new.
+/// Asked on every delivery, also the first: a consumer that was made anew delivers old facts as
+/// if they were new. The facts of a finished job leave the streams in the order of the chain, so
+/// while this fact stands, a next one that does not stand was never there.
 async fn is_done<S: Step>(
     runtime: &Runtime,
     envelope: &Envelope<S::In>,
-    times: u64,
-) -> Result<bool, StepError> {
-    let careful = matches!(S::NAME, StepName::Invoke | StepName::Act);
-    if times <= 1 && !careful {
-        return Ok(false);
-    }
+) -> Result<bool, broker::Error> {
     let (workspace, job) = (&envelope.workspace, envelope.job);
-    let next = subject::fact(S::Out::PHASE, workspace, job);
-    if runtime.broker.last(StreamName::of(S::Out::PHASE), &next).await?.is_some() {
-        return Ok(true);
-    }
-    // The facts of a finished job leave the stream; its manifest stays.
-    Ok(careful && runtime.store.size(&key::manifest(workspace, job)).await?.is_some())
+    let stands = async |phase: Phase| {
+        let subject = subject::fact(phase, workspace, job);
+        Ok(runtime.broker.last(StreamName::of(phase), &subject).await?.is_some())
+    };
+    Ok(stands(S::Out::PHASE).await? || !stands(S::In::PHASE).await?)
 }
 
 /// Stores the next fact. That it stands already is as good.
@@ -150,8 +151,10 @@ async fn publish<F: Fact>(runtime: &Runtime, next: &Envelope<F>) -> Result<(), b
         retried(|| runtime.broker.ensure_consumer(&consumer)).await?;
     }
     let published = retried(|| put::<F>(&*runtime.broker, next, payload.clone().into())).await?;
-    tracing::info!(phase = %F::PHASE, stored = matches!(published, Published::Stored(_)), "fact");
-    pass_on_at_once(runtime, next).await
+    let stored = matches!(published, Published::Stored(_));
+    tracing::info!(phase = %F::PHASE, stored, "fact");
+    // Where another fact stood already, that one says how the job goes on.
+    if stored { pass_on_at_once(runtime, next).await } else { Ok(()) }
 }
 
 /// A job that is decided needs no slot: it does not wait behind running agents to be told so.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use streams::broker::{Broker, Delivery, Error};
 use streams::phase::StepName;
 use streams::{subject, topology};
@@ -72,6 +72,8 @@ async fn turn(
                     }
                     () = tokio::time::sleep(look) => LOOK,
                 };
+                // One look answers all the hints that came meanwhile.
+                while let Some(Some(())) = hints.next().now_or_never() {}
                 workspaces.refresh(&*runtime.broker).await?;
             }
         }

@@ -26,6 +26,7 @@ use crate::ends::Ends;
 use crate::executor::{self, Executor, RunName};
 use crate::fault::{self, Point};
 use crate::logs::LogSink;
+use crate::patience::Patience;
 use crate::ports::{Secrets, SecretsError};
 use crate::status::{Progress, StatusFeed};
 use crate::step::{Context, Step, StepError};
@@ -62,14 +63,18 @@ pub struct Invoke {
     pub status: StatusFeed,
     /// What the installation decides.
     pub settings: RunSettings,
+    /// How long the store may fail to take results.
+    pub patience: Patience,
 }
 
 /// How an attempt came to its end.
 enum Ended {
     /// The runner said how.
     Told(Box<RunOutcome>),
-    /// Its supervisor, or its whole place, is gone.
+    /// Its supervisor is gone, and its directory is here.
     Lost,
+    /// It was lost with its place, or its directory is gone: nothing of it is here.
+    Vanished,
     /// There was nothing to run.
     NotRun(Outcome),
 }
@@ -84,26 +89,18 @@ impl Step for Invoke {
         if let Some(outcome) = fact.outcome {
             return Ok(Invoked::passed_on(outcome));
         }
-        let mut held = match self.claims.take(job.job).await? {
+        let held = match self.claims.take(job.job).await? {
             Grant::Held(held) => held,
-            Grant::Done => return Err(StepError::Deleted),
             Grant::Busy(after) => {
                 let reason = "another worker holds the claim".to_owned();
                 return Err(StepError::Retry { after, reason });
             }
         };
         fault::point(Self::NAME, Point::Claimed).await;
-        let snapshot = job.snapshot(&self.store).await?;
-        loop {
-            let run = RunName { job: job.job, attempt: held.attempt };
-            match self.attempt(job, &fact, &snapshot, &mut held, run).await? {
-                Ended::NotRun(outcome) => return self.not_run(job, outcome).await,
-                Ended::Told(outcome) => return self.told(job, run, &snapshot, *outcome).await,
-                Ended::Lost if self.may_try_again(job, &snapshot, &held).await? => {
-                    held.next_attempt().await.map_err(StepError::retry)?;
-                }
-                Ended::Lost => return self.lost(job, run, &snapshot, held.lost).await,
-            }
+        // The claim is kept for as long as anything is done under it: fetching, running, saving.
+        tokio::select! {
+            done = self.under_claim(job, &fact, &held) => done,
+            gone = self.keep(job, &held) => Err(gone),
         }
     }
 
@@ -115,33 +112,68 @@ impl Step for Invoke {
 }
 
 impl Invoke {
+    async fn under_claim(
+        &self,
+        job: &Context,
+        staged: &Staged,
+        held: &Held<'_>,
+    ) -> Result<Invoked, StepError> {
+        let snapshot = job.snapshot(&self.store).await?;
+        loop {
+            let run = RunName { job: job.job, attempt: held.attempt().await };
+            match self.attempt(job, staged, &snapshot, held, run).await? {
+                Ended::NotRun(outcome) => return self.not_run(job, outcome).await,
+                Ended::Told(outcome) => return self.told(job, run, &snapshot, *outcome).await,
+                Ended::Lost | Ended::Vanished
+                    if self.may_try_again(job, &snapshot, run).await? =>
+                {
+                    held.next_attempt().await?;
+                }
+                Ended::Lost => {
+                    let told = launch::lost("the agent's supervisor died while the agent ran");
+                    return self.told(job, run, &snapshot, told).await;
+                }
+                Ended::Vanished => {
+                    let told = launch::lost("the agent was lost with the place where it ran");
+                    return self.not_run(job, launch::outcome(&told)).await;
+                }
+            }
+        }
+    }
+
     /// One attempt, from wherever it stands to its end.
     async fn attempt(
         &self,
         job: &Context,
         staged: &Staged,
         snapshot: &Snapshot,
-        held: &mut Held<'_>,
+        held: &Held<'_>,
         run: RunName,
     ) -> Result<Ended, StepError> {
-        if held.lost {
-            return Ok(Ended::Lost);
+        if held.is_lost().await {
+            return Ok(Ended::Vanished);
         }
         if self.executor.look(run).await? == Life::Fresh {
-            if self.ends.is_cancelled(job.job).await? {
-                let message = CANCELLED.to_owned();
-                return Ok(Ended::NotRun(Outcome::Cancelled { message }));
+            match self.ends.decided(job.job).await? {
+                None => {}
+                Some(Decision::Cancel) => {
+                    let message = CANCELLED.to_owned();
+                    return Ok(Ended::NotRun(Outcome::Cancelled { message }));
+                }
+                // The agent has run to its end; only its directory is gone.
+                Some(Decision::Closed) => return Ok(Ended::Vanished),
             }
-            if let Some(outcome) = self.start(job, staged, snapshot, run).await? {
+            if let Some(outcome) = self.start(job, staged, snapshot, held, run).await? {
                 return Ok(Ended::NotRun(outcome));
             }
         }
         fault::point(Self::NAME, Point::Started).await;
         let name = &snapshot.name;
         self.status.say(&job.workspace, job.job, name, run.attempt, Progress::Running).await;
-        match self.watch(job, name, held, run).await? {
+        match self.watch(job, name, run).await? {
             Life::Ended(outcome) => Ok(Ended::Told(outcome)),
-            Life::Fresh | Life::Running | Life::Lost => {
+            Life::Fresh => Ok(Ended::Vanished),
+            Life::Running | Life::Lost => {
                 self.executor.sweep(run).await?;
                 Ok(Ended::Lost)
             }
@@ -154,6 +186,7 @@ impl Invoke {
         job: &Context,
         staged: &Staged,
         snapshot: &Snapshot,
+        held: &Held<'_>,
         run: RunName,
     ) -> Result<Option<Outcome>, StepError> {
         let secrets = match self.secrets.open(&job.workspace, &snapshot.spec.secrets).await {
@@ -165,6 +198,7 @@ impl Invoke {
             Err(SecretsError::Unavailable(error)) => return Err(StepError::retry(error)),
         };
         let plan = launch::plan(job, staged, snapshot, run, secrets, self)?;
+        held.renew().await?;
         match self.executor.start(run, &plan).await {
             Ok(()) => Ok(None),
             Err(executor::Error::Impossible(message)) => {
@@ -179,9 +213,9 @@ impl Invoke {
         &self,
         job: &Context,
         snapshot: &Snapshot,
-        held: &Held<'_>,
+        run: RunName,
     ) -> Result<bool, StepError> {
-        Ok(held.attempt.0 < snapshot.max_attempts && !self.ends.is_cancelled(job.job).await?)
+        Ok(run.attempt.0 < snapshot.max_attempts && self.ends.decided(job.job).await?.is_none())
     }
 
     async fn not_run(&self, job: &Context, outcome: Outcome) -> Result<Invoked, StepError> {
@@ -210,22 +244,6 @@ impl Invoke {
             log_lines: told.log_lines,
         };
         Ok(Invoked { outcome: saved.outcome, run: Some(run), results: saved.results })
-    }
-
-    /// Nobody knows how the agent ended. It is not started again; what it left is saved.
-    async fn lost(
-        &self,
-        job: &Context,
-        run: RunName,
-        snapshot: &Snapshot,
-        elsewhere: bool,
-    ) -> Result<Invoked, StepError> {
-        let told = launch::lost(&self.claims, elsewhere);
-        if elsewhere {
-            let outcome = self.decide(job, launch::outcome(&told)).await?;
-            return Ok(Invoked::passed_on(outcome));
-        }
-        self.told(job, run, snapshot, told).await
     }
 
     /// Closes the job for cancels, or learns that one came first.

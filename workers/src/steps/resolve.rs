@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use streams::code::Code;
 use streams::fact::{Produced, Resolved, Submitted};
-use streams::outcome::Outcome;
+use streams::outcome::{Outcome, bounded};
 use streams::phase::StepName;
 
 use crate::ports::{Admission, Catalog};
@@ -36,6 +36,7 @@ impl Step for Resolve {
                 Ok(Resolved { snapshot: Some(snapshot), outcome: None })
             }
             Admission::Refused(message) => {
+                let message = bounded(message);
                 Ok(Resolved::passed_on(Outcome::NotRun { code: Code::Rejected, message }))
             }
             Admission::Deleted => Err(StepError::Deleted),

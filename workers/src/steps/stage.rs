@@ -1,22 +1,20 @@
 //! resolved → staged: the working directory becomes one bundle in the object store.
 
 use async_trait::async_trait;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use streams::code::Code;
 use streams::fact::{Produced, Resolved, ResultKind, SavedResult, Staged};
-use streams::outcome::Outcome;
+use streams::outcome::{Outcome, bounded};
 use streams::phase::StepName;
 use streams::snapshot::ObjectRef;
 
 use crate::compose::{ComposeError, Recipe, compose};
 use crate::control::CANCELLED;
 use crate::ends::Ends;
+use crate::patience::Patience;
 use crate::results::name;
 use crate::step::{Context, Step, StepError};
 use crate::store::{Store, key};
-
-/// Staging that does not succeed within this time fails the job.
-const BUDGET: SignedDuration = SignedDuration::from_mins(30);
 
 /// Puts the working directory together.
 pub struct Stage {
@@ -24,6 +22,8 @@ pub struct Stage {
     pub store: Store,
     /// Who may have cancelled the job meanwhile.
     pub ends: Ends,
+    /// How long sources may fail to be read before the job fails.
+    pub patience: Patience,
 }
 
 #[async_trait]
@@ -40,15 +40,20 @@ impl Step for Stage {
             return Ok(Staged::passed_on(Outcome::Cancelled { message: CANCELLED.to_owned() }));
         }
         match self.bundles(job).await {
-            Ok(staged) => Ok(staged),
             Err(Failure::Later(error)) => Err(error),
-            Err(Failure::Compose(error)) if may_pass(&error) && !is_over(job) => {
+            Err(Failure::Compose(error)) if may_pass(&error) && !self.patience.is_over(job.job) => {
                 Err(StepError::retry(error))
             }
-            Err(Failure::Compose(error)) => Ok(Staged::passed_on(Outcome::NotRun {
-                code: Code::StageFailed,
-                message: format!("the working directory cannot be put together: {error}"),
-            })),
+            Err(Failure::Compose(error)) => {
+                self.patience.forget(job.job);
+                let message = format!("the working directory cannot be put together: {error}");
+                let (code, message) = (Code::StageFailed, bounded(message));
+                Ok(Staged::passed_on(Outcome::NotRun { code, message }))
+            }
+            Ok(staged) => {
+                self.patience.forget(job.job);
+                Ok(staged)
+            }
         }
     }
 }
@@ -110,8 +115,4 @@ impl Stage {
 /// A source that is gone stays gone; a store that does not answer may come back.
 const fn may_pass(error: &ComposeError) -> bool {
     !matches!(error, ComposeError::Broken(_))
-}
-
-fn is_over(job: &Context) -> bool {
-    Timestamp::now().duration_since(job.at) > BUDGET
 }

@@ -41,9 +41,10 @@ pub fn result_record(workspace: &str, job: JobId, attempt: Attempt, name: &str) 
     format!("jobs/{workspace}/{job}/{attempt}/{name}.json")
 }
 
-/// Log lines beyond those that ride in messages, by the number of the first.
-pub fn log_chunk(workspace: &str, job: JobId, first: u64) -> String {
-    format!("jobs/{workspace}/{job}/log/{first:012}.jsonl")
+/// Log lines beyond those that ride in messages: by attempt, the number of the first, and how
+/// far they reach, so that a chunk is never written again with other lines.
+pub fn log_chunk(workspace: &str, job: JobId, attempt: Attempt, first: u64, end: u64) -> String {
+    format!("jobs/{workspace}/{job}/log/{attempt}-{first:012}-{end:012}.jsonl")
 }
 
 /// All log lines of a finished job.

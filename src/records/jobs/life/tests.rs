@@ -76,7 +76,7 @@ fn each_fact_is_told_as_it_happens() {
     assert_eq!(life.attempt(), Some(Attempt(2)));
     assert_eq!((life.started_at(), life.ended_at()), (Some(second(30)), Some(second(50))));
     let expected = json!({
-        "progress": 90, "message": "Job completed successfully with exit code 0", "exit_code": 0,
+        "turn": 90, "message": "Job completed successfully with exit code 0", "exit_code": 0,
         "input_tokens": 812, "output_tokens": 96,
     });
     assert_eq!(Value::Object(life.status_details()), expected);

@@ -76,7 +76,7 @@ pub(super) async fn acknowledged_and_terminated_never_come_back(broker: &dyn Bro
     assert!(broker.fetch(&consumer, 3).await.expect("the consumer answers").is_empty());
 }
 
-pub(super) async fn a_dropped_delivery_comes_back_at_once(broker: &dyn Broker) {
+pub(super) async fn a_dropped_delivery_comes_back_soon(broker: &dyn Broker) {
     let consumer = consumer("dropped");
     store_resolved(broker, "dropped", 1).await;
     drop(arrival(broker, &consumer).await);

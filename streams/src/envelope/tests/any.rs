@@ -22,7 +22,7 @@ use super::Envelope;
 pub(super) fn envelope<F: std::fmt::Debug>(
     fact: impl Strategy<Value = F>,
 ) -> impl Strategy<Value = Envelope<F>> {
-    (any::<u128>(), "\\PC{1,12}", at(), maybe(text()), fact).prop_map(
+    (any::<u128>(), "\\PC{1,12}", at(), maybe("00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]"), fact).prop_map(
         |(job, workspace, at, traceparent, fact)| {
             let job = JobId::from_uuid(Uuid::from_u128(job));
             Envelope { job, workspace, at, traceparent, fact }

@@ -7,11 +7,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use streams::code::Code;
 use streams::fact::{Staged, Usage};
-use streams::outcome::Outcome;
+use streams::outcome::{Outcome, bounded};
 use streams::snapshot::Snapshot;
 
 use super::Invoke;
-use crate::claims::Claims;
 use crate::executor::{RunName, RunPlan};
 use crate::step::{Context, StepError};
 
@@ -79,7 +78,7 @@ fn variables(job: &Context, snapshot: &Snapshot, run: RunName) -> BTreeMap<Strin
 
 /// How the job ends when nothing else decides it.
 pub(super) fn outcome(told: &RunOutcome) -> Outcome {
-    let message = told.message.clone();
+    let message = bounded(told.message.clone());
     let code = told.failure.map_or(Code::AgentFailed, code);
     match told.end {
         End::Succeeded => Outcome::Succeeded,
@@ -111,12 +110,7 @@ pub(super) const fn usage(usage: RunUsage) -> Usage {
 }
 
 /// What is said for a runner that can say nothing itself.
-pub(super) fn lost(claims: &Claims, elsewhere: bool) -> RunOutcome {
-    let message = if elsewhere {
-        "the worker that ran the agent was lost, with the place where it ran".to_owned()
-    } else {
-        format!("the agent's supervisor on {} died while the agent ran", claims.place())
-    };
+pub(super) fn lost(message: &str) -> RunOutcome {
     let now = Timestamp::now();
     let error = json!({
         "type": "FabricRuntimeExecutionError",
@@ -132,7 +126,7 @@ pub(super) fn lost(claims: &Claims, elsewhere: bool) -> RunOutcome {
         version: 1,
         end: End::Raised,
         failure: Some(Failure::WorkerLost),
-        message,
+        message: message.to_owned(),
         interrupted: true,
         started_at: now,
         invoked_at: None,

@@ -2,9 +2,9 @@
 //! and worth most when the store or the disk is in trouble.
 
 use std::path::Path;
+use std::{fs, io};
 
 use errand_runner::Outcome as RunOutcome;
-use jiff::{SignedDuration, Timestamp};
 use streams::code::Code;
 use streams::fact::SavedResult;
 use streams::outcome::Outcome;
@@ -15,10 +15,6 @@ use crate::executor::RunName;
 use crate::fault::{self, Point};
 use crate::results::{Results, SaveError, name};
 use crate::step::{Context, StepError};
-
-/// Results that the store does not take within this time after the agent's end are given up.
-/// It has nothing to do with the agent's own limit.
-const BUDGET: SignedDuration = SignedDuration::from_mins(15);
 
 /// What was saved, and how the job ends in view of that.
 pub(super) struct Saved {
@@ -43,48 +39,56 @@ impl Invoke {
             interrupted: told.interrupted,
         };
         let places = self.executor.places(run).await?;
-        let mut saving = Saving { saved: Vec::new(), failed: Vec::new(), ended_at: told.ended_at };
+        let mut saving = Saving { saved: Vec::new(), failed: Vec::new() };
         if let Some(value) = &told.run_result {
-            saving.take(results.record(name::FABRIC_RUN_RESULT, value).await)?;
+            self.take(&mut saving, job, results.record(name::FABRIC_RUN_RESULT, value).await)?;
         }
         if let Some(value) = &told.error {
-            saving.take(results.record(name::FABRIC_ERROR, value).await)?;
+            self.take(&mut saving, job, results.record(name::FABRIC_ERROR, value).await)?;
         }
         fault::point(StepName::Invoke, Point::Saving).await;
         for (name, root) in
             [(name::OUTPUT_WORKDIR, places.workdir), (name::OUTPUT_ARTIFACTS, places.artifacts)]
         {
-            ensure(&root);
-            saving.take(results.directory(name, root).await)?;
+            let saved = match own(&places.root, &root) {
+                Ok(()) => results.directory(name, root).await,
+                Err(source) => Err(SaveError::Read { name: name.to_owned(), source }),
+            };
+            self.take(&mut saving, job, saved)?;
         }
         fault::point(StepName::Invoke, Point::Saved).await;
+        self.patience.forget(job.job);
         Ok(saving.finish(outcome))
+    }
+
+    /// Keeps a result, or remembers for good that it could not be kept. The time that saving may
+    /// take has nothing to do with the agent's own limit.
+    fn take(
+        &self,
+        saving: &mut Saving,
+        job: &Context,
+        result: Result<SavedResult, SaveError>,
+    ) -> Result<(), StepError> {
+        match result {
+            Ok(saved) => saving.saved.push(saved),
+            Err(error @ SaveError::Store { .. }) if !self.patience.is_over(job.job) => {
+                return Err(StepError::retry(error));
+            }
+            Err(error) => {
+                tracing::error!(%error, "a result is given up");
+                saving.failed.push(error);
+            }
+        }
+        Ok(())
     }
 }
 
 struct Saving {
     saved: Vec<SavedResult>,
     failed: Vec<SaveError>,
-    ended_at: Timestamp,
 }
 
 impl Saving {
-    /// Keeps a result, or remembers for good that it could not be kept.
-    fn take(&mut self, result: Result<SavedResult, SaveError>) -> Result<(), StepError> {
-        let within_budget = Timestamp::now().duration_since(self.ended_at) < BUDGET;
-        match result {
-            Ok(saved) => self.saved.push(saved),
-            Err(error @ SaveError::Store { .. }) if within_budget => {
-                return Err(StepError::retry(error));
-            }
-            Err(error) => {
-                tracing::error!(%error, "a result is given up");
-                self.failed.push(error);
-            }
-        }
-        Ok(())
-    }
-
     /// A success whose results are not all there is none; a failure keeps its own reason.
     fn finish(self, outcome: Outcome) -> Saved {
         let outcome = match (outcome, self.failed.first()) {
@@ -97,9 +101,15 @@ impl Saving {
     }
 }
 
-/// An agent may have removed its own directory; an empty one is what it left then.
-fn ensure(root: &Path) {
-    if !root.is_dir() {
-        let _ = std::fs::create_dir_all(root);
+/// An agent may have removed its own directory; an empty one is what it left then. It may also
+/// have put a link in its place, which must not lead the platform to files of its own.
+fn own(run: &Path, root: &Path) -> io::Result<()> {
+    if root.symlink_metadata().is_err() {
+        fs::create_dir_all(root)?;
     }
+    let leads_out = !root.canonicalize()?.starts_with(run.canonicalize()?);
+    if leads_out || root.symlink_metadata()?.is_symlink() {
+        return Err(io::Error::other("the agent put a link in its place"));
+    }
+    Ok(())
 }

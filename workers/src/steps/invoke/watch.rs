@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use errand_runner::Life;
+use streams::broker;
 use tokio::time::Instant;
 
 use super::Invoke;
@@ -27,49 +28,36 @@ impl Invoke {
     /// Waits until the run has ended or is lost, and all of its log is passed on.
     ///
     /// A worker that cannot reach the broker lets its agent run and passes nothing on until it
-    /// is back. It does not renew the lease either: were it away for long, another worker may
-    /// take over, and before that the runner must have ended the run.
+    /// is back. What fails here meanwhile is said and tried again; the agent is none the worse.
     pub(super) async fn watch(
         &self,
         job: &Context,
         name: &str,
-        held: &mut Held<'_>,
         run: RunName,
     ) -> Result<Life, StepError> {
         let log = self.executor.places(run).await?.log;
         let mut feed = self.logs.resume(&job.workspace, job.job, run.attempt).await?;
         let began = Instant::now();
-        let (mut renew_at, mut cancel_at) = (began, began);
+        let mut cancel_at = began;
         let mut stopping = false;
         loop {
             let life = self.executor.look(run).await?;
             // Looked at before reading: what was written before the end is then read.
             let passed = feed.pump(&log).await;
             if life != Life::Running {
-                passed?;
+                give_up_if_full(passed)?;
                 return Ok(life);
             }
             match passed {
-                Ok(()) => {}
-                Err(FeedError::Fenced) => return self.give_way(run).await,
+                Err(error @ FeedError::Fenced) => return Err(error.into()),
                 Err(error) => tracing::warn!(%error, "log lines are passed on later"),
+                Ok(()) => {}
             }
             let now = Instant::now();
-            if now >= renew_at {
-                match held.renew().await {
-                    Ok(()) => {
-                        self.executor.renew(run).await?;
-                        renew_at = now + RENEW;
-                    }
-                    Err(Gone::TakenOver) => return self.give_way(run).await,
-                    Err(Gone::Broker(error)) => tracing::warn!(%error, "claim is renewed later"),
-                }
-            }
             if !stopping && now >= cancel_at {
                 cancel_at = now + LOOK_FOR_CANCEL;
                 if self.ends.is_cancelled(job.job).await.unwrap_or(false) {
-                    self.executor.stop(run, "cancel").await?;
-                    stopping = true;
+                    stopping = self.stop(run, "cancel").await;
                     let progress = Progress::Stopping;
                     self.status.say(&job.workspace, job.job, name, run.attempt, progress).await;
                 }
@@ -79,10 +67,51 @@ impl Invoke {
         }
     }
 
-    /// Somebody else holds the claim by now: what runs here must end and counts for nothing.
-    async fn give_way(&self, run: RunName) -> Result<Life, StepError> {
-        self.executor.stop(run, "the claim was taken over").await?;
-        Err(StepError::retry("the claim was taken over by another worker"))
+    /// Keeps the claim, and with it the lease of the run; comes back when it is lost.
+    ///
+    /// The lease is renewed only right after the claim was: were this worker cut off for long,
+    /// another may take over, and before that the runner must have ended the run.
+    pub(super) async fn keep(&self, job: &Context, held: &Held<'_>) -> StepError {
+        loop {
+            let asked = Instant::now();
+            let renewed = held.renew().await;
+            let run = RunName { job: job.job, attempt: held.attempt().await };
+            match renewed {
+                Ok(()) if asked.elapsed() < RENEW => {
+                    if let Err(error) = self.executor.renew(run).await {
+                        tracing::warn!(%error, "the lease is renewed later");
+                    }
+                }
+                Ok(()) => {}
+                Err(Gone::TakenOver) => {
+                    // What runs here must end and counts for nothing.
+                    self.stop(run, "the claim was taken over").await;
+                    return Gone::TakenOver.into();
+                }
+                Err(Gone::Broker(error)) => tracing::warn!(%error, "the claim is renewed later"),
+            }
+            tokio::time::sleep(RENEW).await;
+        }
+    }
+
+    async fn stop(&self, run: RunName, reason: &str) -> bool {
+        let stopped = self.executor.stop(run, reason).await;
+        if let Err(error) = &stopped {
+            tracing::warn!(%error, "the run is stopped later");
+        }
+        stopped.is_ok()
+    }
+}
+
+/// A stream that is full must not keep an ended agent from being told of: what is then missing
+/// in the log is in the results.
+fn give_up_if_full(passed: Result<(), FeedError>) -> Result<(), FeedError> {
+    match passed {
+        Err(FeedError::Broker(broker::Error::Full(stream))) => {
+            tracing::error!(stream, "the end of the log is given up");
+            Ok(())
+        }
+        passed => passed,
     }
 }
 

@@ -1,0 +1,39 @@
+//! Private files: made once, whole or not at all, for nobody but their owner. What is in them
+//! is the affair of those who make them.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// What only the owner may do with the file.
+const MODE: u32 = 0o600;
+
+/// Makes a file of one line. If another process is faster, its file stays.
+pub(crate) fn create(path: &Path, line: &str) -> io::Result<()> {
+    let draft = path.with_extension(format!("{}.new", uuid::Uuid::now_v7()));
+    let linked = write(&draft, line).and_then(|()| std::fs::hard_link(&draft, path));
+    // The draft may hold a secret: it goes, whatever became of the rest.
+    let removed = match std::fs::remove_file(&draft) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    };
+    match linked {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => removed,
+        Err(error) => Err(error),
+        Ok(()) => removed.and_then(|()| sync_directory(path)),
+    }
+}
+
+fn write(draft: &Path, line: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(draft)?;
+    // A umask may have taken bits away.
+    file.set_permissions(Permissions::from_mode(MODE))?;
+    writeln!(file, "{line}")?;
+    file.sync_all()
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}

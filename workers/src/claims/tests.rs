@@ -1,0 +1,112 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use streams::broker::Broker;
+use streams::id::{Attempt, JobId};
+use streams::memory::Memory;
+use streams::topology::Limits;
+use tempfile::TempDir;
+
+use super::{Claims, Gone, Grant, Held};
+
+/// Long enough that nothing is taken over by the clock, and so short that everything is.
+const NEVER: Duration = Duration::from_secs(3600);
+const AT_ONCE: Duration = Duration::ZERO;
+
+fn broker() -> Arc<dyn Broker> {
+    Arc::new(Memory::new(Limits::default()))
+}
+
+fn worker(broker: &Arc<dyn Broker>, place: &str, locks: &TempDir, lost_after: Duration) -> Claims {
+    Claims::new(Arc::clone(broker), place.to_owned(), locks.path().to_owned(), lost_after)
+        .expect("the lock directory can be used")
+}
+
+fn place() -> TempDir {
+    TempDir::new().expect("a temporary directory")
+}
+
+async fn held(claims: &Claims, job: JobId) -> Held<'_> {
+    match claims.take(job).await.expect("the broker answers") {
+        Grant::Held(held) => held,
+        Grant::Busy(after) => panic!("busy for {after:?}"),
+    }
+}
+
+async fn is_busy(claims: &Claims, job: JobId) -> bool {
+    matches!(claims.take(job).await.expect("the broker answers"), Grant::Busy(_))
+}
+
+#[tokio::test]
+async fn one_worker_has_it_and_others_wait() {
+    let (broker, here, there, job) = (broker(), place(), place(), JobId::new());
+    let first = worker(&broker, "a", &here, NEVER);
+    let beside = worker(&broker, "a", &here, NEVER);
+    let elsewhere = worker(&broker, "b", &there, NEVER);
+    let claim = held(&first, job).await;
+    assert_eq!((claim.attempt().await, claim.is_lost().await), (Attempt::FIRST, false));
+    assert!(is_busy(&first, job).await, "also for another task of the same worker");
+    assert!(is_busy(&beside, job).await);
+    assert!(is_busy(&elsewhere, job).await);
+    assert!(!is_busy(&first, JobId::new()).await, "another job is another claim");
+}
+
+#[tokio::test]
+async fn at_the_same_place_a_dead_workers_claim_is_taken_over_at_once() {
+    let (broker, here, job) = (broker(), place(), JobId::new());
+    let first = worker(&broker, "a", &here, NEVER);
+    drop(held(&first, job).await);
+    drop(first);
+    let second = worker(&broker, "a", &here, NEVER);
+    let claim = held(&second, job).await;
+    assert_eq!((claim.attempt().await, claim.is_lost().await), (Attempt::FIRST, false));
+}
+
+/// The next one to take it must know that the attempt is lost, whoever it is.
+#[tokio::test]
+async fn a_takeover_from_elsewhere_is_remembered() {
+    let (broker, here, there, job) = (broker(), place(), place(), JobId::new());
+    let first = worker(&broker, "a", &here, NEVER);
+    drop(held(&first, job).await);
+    let second = worker(&broker, "b", &there, AT_ONCE);
+    assert!(held(&second, job).await.is_lost().await);
+    assert!(held(&second, job).await.is_lost().await, "after a step that failed");
+    drop(second);
+    let third = worker(&broker, "b", &there, NEVER);
+    let claim = held(&third, job).await;
+    assert!(claim.is_lost().await, "after a worker that died");
+    claim.next_attempt().await.expect("it is ours");
+    assert_eq!((claim.attempt().await, claim.is_lost().await), (Attempt(2), false));
+}
+
+#[tokio::test]
+async fn elsewhere_a_claim_that_is_renewed_is_never_taken() {
+    let (broker, here, there, job) = (broker(), place(), place(), JobId::new());
+    let first = worker(&broker, "a", &here, NEVER);
+    let claim = held(&first, job).await;
+    let second = worker(&broker, "b", &there, NEVER);
+    assert!(is_busy(&second, job).await);
+    claim.renew().await.expect("it is ours");
+    assert!(is_busy(&second, job).await);
+}
+
+#[tokio::test]
+async fn a_holder_that_was_overtaken_is_told() {
+    let (broker, here, there, job) = (broker(), place(), place(), JobId::new());
+    let first = worker(&broker, "a", &here, NEVER);
+    let claim = held(&first, job).await;
+    let second = worker(&broker, "b", &there, AT_ONCE);
+    let _taken = held(&second, job).await;
+    assert!(matches!(claim.renew().await, Err(Gone::TakenOver)));
+    assert!(matches!(claim.next_attempt().await, Err(Gone::TakenOver)));
+}
+
+/// The queue may have kept this note and lost the fact: the job must not be stuck for that.
+#[tokio::test]
+async fn a_claim_that_says_done_can_be_taken() {
+    let (broker, here, job) = (broker(), place(), JobId::new());
+    let claims = worker(&broker, "a", &here, NEVER);
+    drop(held(&claims, job).await);
+    super::finish(&claims, job).await.expect("the broker answers");
+    drop(held(&claims, job).await);
+}
