@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use backon::{ExponentialBuilder, Retryable};
+use backon::{BackoffBuilder, ExponentialBuilder, Retryable};
 use futures_util::future::BoxFuture;
 use sqlx::{AnyConnection, AnyPool, Connection};
 use tokio::sync::{mpsc, oneshot};
@@ -95,7 +95,7 @@ impl<A: Send + Sync, T: Send> Write for Pending<A, T> {
         let result = (self.run)(&self.input, &mut savepoint).await;
         match &result {
             Ok(_) => savepoint.commit().await?,
-            Err(_) => savepoint.rollback().await?,
+            Err(failed) => savepoint.rollback().await.map_err(|lost| whole_group(failed, lost))?,
         }
         self.result = Some(result);
         Ok(())
@@ -136,14 +136,39 @@ async fn commit_groups(
 }
 
 async fn commit(pool: &AnyPool, group: &mut [Box<dyn Write>]) -> Result<()> {
+    let mut pauses = pauses().build();
+    loop {
+        let mut connection = pool.acquire().await?;
+        let Err(error) = commit_on(&mut connection, group).await else { return Ok(()) };
+        // SQLite ends some failed transactions by itself, on a full disk for one, and the
+        // connection's own count of them is wrong from then on. The pool opens another.
+        if let Err(error) = connection.close().await {
+            tracing::debug!(%error, "a failed connection to the records did not close well");
+        }
+        match pauses.next().filter(|_| error.is_passing()) {
+            Some(pause) => tokio::time::sleep(pause).await,
+            None => return Err(error),
+        }
+    }
+}
+
+async fn commit_on(connection: &mut AnyConnection, group: &mut [Box<dyn Write>]) -> Result<()> {
     // A deferred transaction that turns into a writing one fails at once when another process
     // writes, whatever the time-out says; so the right to write is taken at the beginning.
-    let mut transaction =
-        patiently(|| async { Ok(pool.begin_with("BEGIN IMMEDIATE").await?) }).await?;
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     for write in group {
         write.apply(&mut transaction).await?;
     }
     Ok(transaction.commit().await?)
+}
+
+/// Why a group fails with one of its writes: the write's own trouble with the database says more
+/// than the savepoint that is no longer there.
+fn whole_group(failed: &Error, lost: sqlx::Error) -> Error {
+    match failed {
+        Error::Unavailable(_) | Error::Busy(_) => failed.clone(),
+        _ => lost.into(),
+    }
 }
 
 async fn transaction<A, T>(pool: &AnyPool, input: &A, run: Run<A, T>) -> Result<T> {
@@ -155,10 +180,16 @@ async fn transaction<A, T>(pool: &AnyPool, input: &A, run: Run<A, T>) -> Result<
 
 /// Tries again while the trouble is one that passes.
 async fn patiently<T, F: Future<Output = Result<T>>>(attempt: impl FnMut() -> F) -> Result<T> {
-    let pauses = ExponentialBuilder::default()
+    attempt.retry(pauses()).when(Error::is_passing).await
+}
+
+fn pauses() -> ExponentialBuilder {
+    ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(5))
         .with_max_delay(Duration::from_millis(500))
         .with_max_times(8)
-        .with_jitter();
-    attempt.retry(pauses).when(Error::is_passing).await
+        .with_jitter()
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,9 +68,8 @@ pub(super) fn start_worker(
             }
         }
     }
-    let janitor = executor.map(|executor| {
-        Janitor { broker: Arc::clone(broker), store: store.clone(), executor }.run(stop.clone())
-    });
+    let janitor =
+        executor.map(|executor| Janitor { broker: Arc::clone(broker), executor }.run(stop.clone()));
     let work = runtime::run(Arc::clone(broker), set, stop);
     Ok(async move {
         let clearing = async {

@@ -27,6 +27,10 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// How long it may take to write what it holds; then it is killed, which loses nothing either.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
+/// The most that the streams may come to. The server's own measure is the free disk, and it
+/// refuses a stream whose limit is larger, although no stream takes its limit in advance.
+const MAX_FILE_STORE: &str = "1TB";
+
 /// Pauses before restarts; the last one repeats.
 const RESTART_AFTER: [Duration; 5] = [
     Duration::from_millis(50),
@@ -251,7 +255,7 @@ impl Launch {
              port: {}\n\
              authorization {{ token: \"{}\" }}\n\
              ports_file_dir: {}\n\
-             jetstream {{ store_dir: {}, sync_interval: 10s }}\n",
+             jetstream {{ store_dir: {}, sync_interval: 10s, max_file_store: {MAX_FILE_STORE} }}\n",
             port.map_or_else(|| "-1".to_owned(), |port| port.to_string()),
             self.token,
             quoted(&self.dir),

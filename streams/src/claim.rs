@@ -19,6 +19,10 @@ pub struct Claim {
     pub attempt: Attempt,
     /// When this worker took it, or renewed it last.
     pub at: Timestamp,
+    /// Whether this attempt's runner was about to be started: from here on, a run that is found
+    /// nowhere was lost, and is not begun with.
+    #[serde(default)]
+    pub started: bool,
     /// Whether it was taken over from a place that was lost, with the agent of this attempt: that
     /// agent may have run, and this attempt is not started again.
     #[serde(default)]

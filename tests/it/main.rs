@@ -14,6 +14,7 @@ mod field_cases;
 
 mod consumers;
 mod crash;
+mod hostile;
 
 mod cli;
 mod up;

@@ -58,6 +58,7 @@ pub(crate) struct Held<'a> {
 struct State {
     revision: u64,
     attempt: Attempt,
+    started: bool,
     lost: bool,
 }
 
@@ -115,7 +116,7 @@ impl Claims {
         }
         let key = job.to_string();
         let Some(entry) = self.broker.get(Bucket::Claims, &key).await? else {
-            let claim = self.claim(Attempt::FIRST, false);
+            let claim = self.claim(Attempt::FIRST, false, false);
             let created = self.broker.create(Bucket::Claims, &key, encode(&claim)).await?;
             return Ok(self.grant(job, created, &claim));
         };
@@ -130,7 +131,7 @@ impl Claims {
             return Ok(Grant::Busy(LOOK));
         }
         // Written down: whoever comes after us must know, too, that this attempt is lost.
-        let claim = self.claim(there.attempt, there.lost || elsewhere);
+        let claim = self.claim(there.attempt, there.started, there.lost || elsewhere);
         let updated =
             self.broker.update(Bucket::Claims, &key, encode(&claim), entry.revision).await?;
         Ok(self.grant(job, updated, &claim))
@@ -142,17 +143,19 @@ impl Claims {
         if !lock(&self.busy).insert(job) {
             return Grant::Busy(LOOK);
         }
-        let state = State { revision, attempt: claim.attempt, lost: claim.lost };
+        let Claim { attempt, started, lost, .. } = *claim;
+        let state = State { revision, attempt, started, lost };
         Grant::Held(Held { claims: self, job, state: tokio::sync::Mutex::new(state) })
     }
 
-    fn claim(&self, attempt: Attempt, lost: bool) -> Claim {
+    fn claim(&self, attempt: Attempt, started: bool, lost: bool) -> Claim {
         Claim {
             v: 1,
             place: self.place.clone(),
             worker: self.worker.clone(),
             attempt,
             at: Timestamp::now(),
+            started,
             lost,
             done: false,
         }
@@ -189,23 +192,37 @@ impl Held<'_> {
         self.state.lock().await.lost
     }
 
+    /// Whether the runner of this attempt was about to be started, by us or by one before us.
+    pub(crate) async fn is_started(&self) -> bool {
+        self.state.lock().await.started
+    }
+
     /// Says that we are still at it.
     pub(crate) async fn renew(&self) -> Result<(), Gone> {
         let mut state = self.state.lock().await;
         let same = *state;
-        self.write(&mut state, same.attempt, same.lost).await
+        self.write(&mut state, same).await
+    }
+
+    /// Notes, right before it, that the runner is started.
+    pub(crate) async fn note_start(&self) -> Result<(), Gone> {
+        let mut state = self.state.lock().await;
+        let started = State { started: true, ..*state };
+        self.write(&mut state, started).await
     }
 
     /// Begins another attempt.
     pub(crate) async fn next_attempt(&self) -> Result<(), Gone> {
         let mut state = self.state.lock().await;
-        let next = Attempt(state.attempt.0 + 1);
-        self.write(&mut state, next, false).await
+        let attempt = Attempt(state.attempt.0 + 1);
+        let next = State { attempt, started: false, lost: false, ..*state };
+        self.write(&mut state, next).await
     }
 
-    async fn write(&self, state: &mut State, attempt: Attempt, lost: bool) -> Result<(), Gone> {
+    async fn write(&self, state: &mut State, wanted: State) -> Result<(), Gone> {
         let (broker, key) = (&self.claims.broker, self.job.to_string());
-        let value = encode(&self.claims.claim(attempt, lost));
+        let State { attempt, started, lost, .. } = wanted;
+        let value = encode(&self.claims.claim(attempt, started, lost));
         let mut written =
             broker.update(Bucket::Claims, &key, value.clone(), state.revision).await?;
         if written.is_none() {
@@ -215,8 +232,7 @@ impl Held<'_> {
             let revision = entry.ok_or(Gone::TakenOver)?.revision;
             written = broker.update(Bucket::Claims, &key, value, revision).await?;
         }
-        let revision = written.ok_or(Gone::TakenOver)?;
-        *state = State { revision, attempt, lost };
+        *state = State { revision: written.ok_or(Gone::TakenOver)?, ..wanted };
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use errand_runner::{Launch, Life};
+use serde_json::Value;
 use streams::id::{Attempt, JobId};
 use streams::snapshot::ObjectRef;
 
@@ -60,8 +61,6 @@ impl From<store::Error> for Error {
 /// Where the things of a run are, on this machine.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The workspace of the run's job.
-    pub workspace: String,
     /// The run's directory, which everything else lies in.
     pub root: PathBuf,
     /// What the agent worked in.
@@ -78,7 +77,13 @@ pub trait Executor: Send + Sync + 'static {
     /// Looks whether the run is fresh, alive, ended or lost.
     async fn look(&self, run: RunName) -> Result<Life, Error>;
 
-    /// Makes the run's directory and starts its runner, unless that was done. Returns when the
+    /// Whether the run's directory is there, filled.
+    async fn is_prepared(&self, run: RunName) -> Result<bool, Error>;
+
+    /// Makes and fills the run's directory, unless it is there.
+    async fn prepare(&self, run: RunName, plan: &RunPlan) -> Result<(), Error>;
+
+    /// Starts the runner in its prepared directory, unless that was done. Returns when the
     /// runner has passed its start gate.
     async fn start(&self, run: RunName, plan: &RunPlan) -> Result<(), Error>;
 
@@ -91,8 +96,8 @@ pub trait Executor: Send + Sync + 'static {
     /// Ends whatever is left of a run whose runner is gone, and returns when nothing is.
     async fn sweep(&self, run: RunName) -> Result<(), Error>;
 
-    /// Where its things are.
-    async fn places(&self, run: RunName) -> Result<Places, Error>;
+    /// Where its things are, by the agent's definition.
+    fn places(&self, run: RunName, agent: &Value) -> Result<Places, Error>;
 
     /// Removes the run's directory.
     async fn remove(&self, run: RunName) -> Result<(), Error>;

@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::executor::{Executor, RunName};
 use crate::step::StepError;
-use crate::store::{Store, key};
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(30);
@@ -24,16 +23,14 @@ const LOOK: Duration = Duration::from_secs(30);
 /// The embedded queue syncs its files every ten seconds.
 const SYNCED_AFTER: SignedDuration = SignedDuration::from_secs(30);
 
-/// A run whose job is known nowhere any more was deleted; it stays for a while all the same,
-/// should the queue come back with less than it had.
-const DELETED_AFTER: SignedDuration = SignedDuration::from_mins(10);
+/// A run whose job is known nowhere any more was cleared from the streams or deleted; it stays
+/// for a while all the same, should the queue come back with less than it had.
+const GONE_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// What clearing up looks at.
 pub struct Janitor {
     /// Facts and claims.
     pub broker: Arc<dyn Broker>,
-    /// Manifests.
-    pub store: Store,
     /// The directories.
     pub executor: Arc<dyn Executor>,
 }
@@ -80,12 +77,8 @@ impl Janitor {
             return Ok(since(fact.at) > SYNCED_AFTER);
         }
         let Life::Ended(outcome) = self.executor.look(run).await? else { return Ok(false) };
-        let workspace = self.executor.places(run).await?.workspace;
-        if self.store.size(&key::manifest(&workspace, run.job)).await?.is_some() {
-            return Ok(true);
-        }
         let claim = self.broker.get(Bucket::Claims, &run.job.to_string()).await?;
-        Ok(claim.is_none() && since(outcome.ended_at) > DELETED_AFTER)
+        Ok(claim.is_none() && since(outcome.ended_at) > GONE_AFTER)
     }
 }
 

@@ -1,11 +1,15 @@
 //! The run directory: its names, its locks, and who is alive in it.
+//!
+//! The agent may be able to write here. Files are therefore opened without following links and
+//! without waiting, must be regular, and are read up to a bound; what is not as it must be counts
+//! as a lost run, never as an error that is tried again for ever.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -151,30 +155,58 @@ impl RunDir {
 
     /// Looks whether the run is fresh, alive, ended or lost.
     pub fn life(&self) -> io::Result<Life> {
-        // The lock is asked before the outcome: a supervisor that ends in between is then seen
-        // with its outcome, and never as lost.
-        let alive = match File::open(self.started()) {
+        // The outcome is read only when the lock is free: it is the last thing that a supervisor
+        // writes, and until it is gone nobody else's word counts.
+        match open_regular(&self.started()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Fresh),
-            Err(error) => return Err(error),
+            Err(error) if is_passing(&error) => return Err(error),
+            Err(_) => return Ok(Life::Lost),
             Ok(file) => match flock(&file, FlockOperation::NonBlockingLockShared) {
-                Ok(()) => false,
-                Err(rustix::io::Errno::WOULDBLOCK) => true,
+                Ok(()) => {}
+                // Whatever else stands here by now, it is not over.
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Life::Running),
                 Err(error) => return Err(error.into()),
             },
-        };
+        }
         match read_json(&self.root.join("outcome.json")) {
             Ok(outcome) => Ok(Life::Ended(Box::new(outcome))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(if alive { Life::Running } else { Life::Lost })
-            }
-            Err(error) => Err(error),
+            Err(error) if is_passing(&error) => Err(error),
+            Err(_) => Ok(Life::Lost),
         }
     }
 }
 
+/// Bytes of a file here that are read at most; an outcome holds a Fabric result.
+const READ_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Opens a file that must be a regular one: a link would lead elsewhere, a FIFO would block.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let flags = i32::try_from(flags).map_err(io::Error::other)?;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
+    }
+    Ok(file)
+}
+
+/// Reads a regular file, as far as is sensible.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(READ_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Reads a JSON file.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
-    Ok(serde_json::from_slice(&fs::read(path)?)?)
+    Ok(serde_json::from_slice(&read_regular(path)?)?)
+}
+
+/// Whether it is this process or machine that is short of something, and not the file.
+fn is_passing(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let passing = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::IO, Errno::INTR];
+    error.raw_os_error().is_some_and(|code| passing.iter().any(|one| one.raw_os_error() == code))
 }
 
 /// Writes a JSON file so that a reader sees either nothing or all of it.

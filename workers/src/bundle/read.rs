@@ -3,6 +3,7 @@
 //! A bundle may come from anywhere, so nothing in it is believed: names that leave the
 //! directory are refused, bytes and entries are counted, and links are never walked through.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -91,16 +92,16 @@ pub fn unpack(
     limits: Limits,
 ) -> Result<u64, UnpackError> {
     let tree = Tree::open(root)?;
-    // Directories are stamped last: a read-only one could not be filled, and filling it would
-    // change its time.
-    let mut directories = Vec::new();
+    // Directories are stamped last, the deepest first: a read-only one could not be filled, and
+    // filling it would change its time. Where one has several entries the last counts.
+    let mut directories = BTreeMap::new();
     let entries = each(bundle, pick, limits, |entry| {
         let single_name = single.as_bytes();
         let name = if entry.name.is_empty() { single_name } else { &entry.name };
         match &entry.kind {
             Kind::Directory => {
                 tree.directory(&entry.name)?;
-                directories.push((entry.name, entry.mode, entry.mtime));
+                directories.insert(entry.name, (entry.mode, entry.mtime));
                 return Ok(());
             }
             Kind::File => {
@@ -117,7 +118,7 @@ pub fn unpack(
         }
         Ok(())
     })?;
-    for (name, mode, mtime) in directories.iter().rev() {
+    for (name, (mode, mtime)) in directories.iter().rev() {
         tree.stamp(name, Some(mode & KEPT_MODE), *mtime)?;
     }
     Ok(entries)
@@ -141,7 +142,8 @@ pub fn copy_entries<W: Write>(
     each(bundle, pick, limits, |entry| {
         let name = below(&entry.name);
         let directory = matches!(entry.kind, Kind::Directory);
-        if leave_out(&name, directory) || name.is_empty() {
+        // The top of the source speaks for the top of the target, which has an entry already.
+        if leave_out(&name, directory) || (name.is_empty() && !directory) {
             return Ok(());
         }
         match entry.kind {

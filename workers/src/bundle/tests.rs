@@ -179,6 +179,20 @@ fn entries_can_be_copied_below_a_prefix_and_left_out() {
     assert_eq!(inode("sub/real.txt"), inode("sub/second-name"));
 }
 
+/// FC-F10: the directory itself keeps its mode and time, too.
+#[test]
+fn the_top_of_a_copied_bundle_speaks_for_the_whole() {
+    let tree = odd_tree();
+    fs::set_permissions(tree.path(), fs::Permissions::from_mode(0o750)).expect("chmod");
+    let mut writer = Writer::new(Vec::new(), "w", 0o755, 1).expect("begins");
+    let (all, nothing) = (Pick::default(), |_: &[u8], _: bool| false);
+    copy_entries(&pack(tree.path())[..], &all, &mut writer, b"", &nothing, Limits::default())
+        .expect("copies");
+    let back = unpack_into(&writer.finish().expect("ends"), &all).expect("unpacks");
+    let top = |path: &Path| fs::metadata(path).map(|meta| (meta.mode(), meta.mtime()));
+    assert_eq!(top(back.path()).expect("stat"), top(tree.path()).expect("stat"));
+}
+
 /// A tar as an attacker would write it: names go in as they are.
 fn forged(entries: &[(tar::EntryType, &str, &str, &str)]) -> Vec<u8> {
     let mut builder =

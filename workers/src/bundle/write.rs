@@ -1,12 +1,13 @@
 //! Writing bundles: from a directory, or entry by entry.
 
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use errand_runner::run_dir;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType};
@@ -203,7 +204,7 @@ impl<W: Write> Walk<W> {
             }
             self.links.insert(inode, name.to_vec());
         }
-        let mut file = match open_regular(path) {
+        let mut file = match run_dir::open_regular(path) {
             Ok(file) => file,
             Err(error) => {
                 self.links.remove(&(meta.dev(), meta.ino()));
@@ -218,18 +219,6 @@ impl<W: Write> Walk<W> {
         }
         Ok(())
     }
-}
-
-/// Opens a file that must not be anything else by now: a link would lead elsewhere, a FIFO
-/// would block.
-fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file any more"));
-    }
-    Ok(file)
 }
 
 fn permissions(meta: &Metadata) -> u32 {

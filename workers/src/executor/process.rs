@@ -10,7 +10,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use errand_runner::{Launch, Life, RunDir, run_dir};
+use errand_runner::{Life, RunDir, run_dir};
+use rustix::io::Errno;
+use serde_json::Value;
 use streams::id::Attempt;
 use streams::snapshot::ObjectRef;
 use tokio::process::Command;
@@ -62,7 +64,7 @@ impl Process {
 
     /// Fills a directory under another name and renames it, so that a run directory that has
     /// its name is whole.
-    async fn prepare(&self, run: RunName, plan: &RunPlan) -> Result<(), Error> {
+    async fn fill(&self, run: RunName, plan: &RunPlan) -> Result<(), Error> {
         let partial = self.partial(run);
         if partial.root().exists() {
             remove_tree(partial.root())?;
@@ -137,19 +139,28 @@ impl Executor for Process {
         Ok(self.dir(run).life()?)
     }
 
+    async fn is_prepared(&self, run: RunName) -> Result<bool, Error> {
+        Ok(self.dir(run).root().exists())
+    }
+
+    async fn prepare(&self, run: RunName, plan: &RunPlan) -> Result<(), Error> {
+        if self.is_prepared(run).await? {
+            return Ok(());
+        }
+        let filled = self.fill(run, plan).await;
+        if filled.is_err() {
+            let _ = remove_tree(self.partial(run).root());
+        }
+        filled
+    }
+
     async fn start(&self, run: RunName, plan: &RunPlan) -> Result<(), Error> {
         let dir = self.dir(run);
         if dir.life()? != Life::Fresh {
             return Ok(());
         }
-        if !dir.root().exists()
-            && let Err(error) = self.prepare(run, plan).await
-        {
-            let _ = remove_tree(self.partial(run).root());
-            return Err(error);
-        }
         dir.touch_lease()?;
-        // Last before the start, because only the runner takes them away again.
+        // Last before the start, and gone after it whatever becomes of it.
         let secrets = Unlinked(dir.secrets());
         if !plan.secrets.is_empty() {
             run_dir::write_json(&secrets.0, &plan.secrets, 0o600)?;
@@ -173,14 +184,12 @@ impl Executor for Process {
         swept.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
     }
 
-    async fn places(&self, run: RunName) -> Result<Places, Error> {
+    fn places(&self, run: RunName, agent: &Value) -> Result<Places, Error> {
         let dir = self.dir(run);
-        let Launch { agent, workspace, .. } = dir.launch()?;
         Ok(Places {
-            workspace,
             root: dir.root().to_owned(),
-            workdir: below_base(&dir, &agent, "workspace")?,
-            artifacts: below_base(&dir, &agent, "artifacts")?,
+            workdir: below_base(&dir, agent, "workspace")?,
+            artifacts: below_base(&dir, agent, "artifacts")?,
             log: dir.log(),
         })
     }
@@ -207,7 +216,7 @@ fn parse(name: &str) -> Option<RunName> {
 }
 
 /// `environment.workspace` or `.artifacts` of the agent, which must lie below the base.
-fn below_base(dir: &RunDir, agent: &serde_json::Value, name: &str) -> Result<PathBuf, Error> {
+fn below_base(dir: &RunDir, agent: &Value, name: &str) -> Result<PathBuf, Error> {
     let path = agent["environment"][name].as_str().unwrap_or(name);
     let mut full = dir.base();
     for component in Path::new(path).components() {
@@ -256,13 +265,19 @@ impl Drop for Unlinked {
     }
 }
 
+/// What a bundle or a name does to the disk once, it does again.
+const LASTING: [Errno; 6] =
+    [Errno::NAMETOOLONG, Errno::NOTDIR, Errno::ISDIR, Errno::LOOP, Errno::INVAL, Errno::ILSEQ];
+
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         use io::ErrorKind::{InvalidData, InvalidInput, StorageFull, UnexpectedEof};
+        let code = error.raw_os_error();
+        let lasting = LASTING.iter().any(|errno| code == Some(errno.raw_os_error()));
         match error.kind() {
             StorageFull => Self::Impossible(format!("no space left where agents run: {error}")),
-            // A bundle that is damaged stays so.
             InvalidData | InvalidInput | UnexpectedEof => Self::Impossible(error.to_string()),
+            _ if lasting => Self::Impossible(error.to_string()),
             _ => Self::Unavailable(error.to_string()),
         }
     }

@@ -8,7 +8,7 @@ use std::io::{self, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use errand_runner::LogStream as RunStream;
+use errand_runner::{LogStream as RunStream, run_dir};
 use streams::broker::{self, Broker, Expect, Publication, Published, Stored};
 use streams::envelope::MAX_PAYLOAD_BYTES;
 use streams::id::{Attempt, JobId};
@@ -87,10 +87,11 @@ impl LogFeed {
 
     /// Passes on every whole line that the file has beyond what was passed on.
     pub(crate) async fn pump(&mut self, file: &Path) -> Result<(), FeedError> {
-        let mut file = match File::open(file).await {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error.into()),
+        let mut file = match run_dir::open_regular(file) {
+            Ok(file) => File::from_std(file),
+            // The agent may have removed it, or put something else in its place: then that is
+            // all there is.
+            Err(_) => return Ok(()),
         };
         loop {
             let limit =

@@ -16,7 +16,7 @@ use errand_runner::{Life, Outcome as RunOutcome};
 use streams::claim::Decision;
 use streams::code::Code;
 use streams::fact::{Invoked, Produced, Run, Staged};
-use streams::outcome::Outcome;
+use streams::outcome::{Outcome, bounded};
 use streams::phase::StepName;
 use streams::snapshot::Snapshot;
 
@@ -163,6 +163,12 @@ impl Invoke {
                 // The agent has run to its end; only its directory is gone.
                 Some(Decision::Closed) => return Ok(Ended::Vanished),
             }
+            // It was started before, and what is left of it is not here: not even an agent that
+            // removes its own run directory is run twice.
+            if held.is_started().await && !self.executor.is_prepared(run).await? {
+                self.executor.sweep(run).await?;
+                return Ok(Ended::Vanished);
+            }
             if let Some(outcome) = self.start(job, staged, snapshot, held, run).await? {
                 return Ok(Ended::NotRun(outcome));
             }
@@ -170,14 +176,12 @@ impl Invoke {
         fault::point(Self::NAME, Point::Started).await;
         let name = &snapshot.name;
         self.status.say(&job.workspace, job.job, name, run.attempt, Progress::Running).await;
-        match self.watch(job, name, run).await? {
-            Life::Ended(outcome) => Ok(Ended::Told(outcome)),
-            Life::Fresh => Ok(Ended::Vanished),
-            Life::Running | Life::Lost => {
-                self.executor.sweep(run).await?;
-                Ok(Ended::Lost)
-            }
+        match self.watch(job, snapshot, run).await? {
+            Life::Ended(outcome) => return Ok(Ended::Told(outcome)),
+            Life::Fresh | Life::Running | Life::Lost => self.executor.sweep(run).await?,
         }
+        let is_here = self.executor.is_prepared(run).await?;
+        Ok(if is_here { Ended::Lost } else { Ended::Vanished })
     }
 
     /// Starts the runner; an outcome when the run can never be.
@@ -198,13 +202,14 @@ impl Invoke {
             Err(SecretsError::Unavailable(error)) => return Err(StepError::retry(error)),
         };
         let plan = launch::plan(job, staged, snapshot, run, secrets, self)?;
-        held.renew().await?;
+        if let Err(error) = self.executor.prepare(run, &plan).await {
+            return impossible(error).map(Some);
+        }
+        // Also the last look at the claim: nobody else may have taken it while it was filled.
+        held.note_start().await?;
         match self.executor.start(run, &plan).await {
             Ok(()) => Ok(None),
-            Err(executor::Error::Impossible(message)) => {
-                Ok(Some(Outcome::NotRun { code: Code::StageFailed, message }))
-            }
-            Err(error @ executor::Error::Unavailable(_)) => Err(error.into()),
+            Err(error) => impossible(error).map(Some),
         }
     }
 
@@ -233,7 +238,7 @@ impl Invoke {
         let outcome = self.decide(job, launch::outcome(&told)).await?;
         let name = &snapshot.name;
         self.status.say(&job.workspace, job.job, name, run.attempt, Progress::Saving).await;
-        let saved = self.save(job, run, &told, outcome).await?;
+        let saved = self.save(job, snapshot, run, &told, outcome).await?;
         let run = Run {
             attempt: run.attempt,
             place: self.claims.place().to_owned(),
@@ -252,6 +257,16 @@ impl Invoke {
             Decision::Closed => Ok(outcome),
             Decision::Cancel => Ok(Outcome::Cancelled { message: CANCELLED.to_owned() }),
         }
+    }
+}
+
+/// A run that can never be is an outcome; one that cannot be now is tried again.
+fn impossible(error: executor::Error) -> Result<Outcome, StepError> {
+    match error {
+        executor::Error::Impossible(message) => {
+            Ok(Outcome::NotRun { code: Code::StageFailed, message: bounded(message) })
+        }
+        error @ executor::Error::Unavailable(_) => Err(error.into()),
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 
 use errand_runner::LogStream;
+use errand_runner::run_dir::open_regular;
 
 use super::Log;
 
@@ -36,7 +37,7 @@ impl Follower {
     /// read. A file that cannot be read now is tried again later.
     pub(crate) fn follow(&mut self, log: &mut Log, buffer: &mut Vec<u8>) -> usize {
         if self.file.is_none() {
-            self.file = File::open(&self.path).ok();
+            self.file = open_regular(&self.path).ok();
         }
         let Some(file) = &mut self.file else {
             return 0;

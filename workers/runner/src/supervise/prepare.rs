@@ -125,7 +125,7 @@ pub(super) fn start_host(run: &RunDir, prepared: &Prepared) -> Result<Child, Err
 
 /// The last words of the host itself, such as a failed clean-up or a panic.
 pub(super) fn host_words(run: &RunDir) -> String {
-    let words = fs::read(host_stderr_path(run)).unwrap_or_default();
+    let words = run_dir::read_regular(&host_stderr_path(run)).unwrap_or_default();
     let end = &words[words.len().saturating_sub(HOST_WORDS)..];
     String::from_utf8_lossy(end).trim().to_owned()
 }

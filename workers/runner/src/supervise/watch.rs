@@ -64,12 +64,20 @@ impl<'a> Watch<'a> {
         self.invoked_at
     }
 
+    /// The reason in `stop`. Whatever stands there under that name asks for the end.
+    fn asked_to_stop(&self) -> Option<String> {
+        let stop = self.run.stop();
+        stop.symlink_metadata().ok()?;
+        let reason = run_dir::read_regular(&stop).unwrap_or_default();
+        Some(String::from_utf8_lossy(&reason).into_owned())
+    }
+
     /// Looks at everything once.
     pub(super) fn look(&mut self) -> Option<End> {
         let now = Instant::now();
         self.note_invocation(now);
         self.note_report(now);
-        let asked = fs::read_to_string(self.run.stop()).ok();
+        let asked = self.asked_to_stop();
         if let Some(reported) = self.reported {
             // How it ended is known; only the tidying up is left.
             let over = asked.is_some() || now.duration_since(reported) >= STOP_BUDGET;

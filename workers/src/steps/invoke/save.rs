@@ -9,6 +9,7 @@ use streams::code::Code;
 use streams::fact::SavedResult;
 use streams::outcome::Outcome;
 use streams::phase::StepName;
+use streams::snapshot::Snapshot;
 
 use super::Invoke;
 use crate::executor::RunName;
@@ -27,6 +28,7 @@ impl Invoke {
     pub(super) async fn save(
         &self,
         job: &Context,
+        snapshot: &Snapshot,
         run: RunName,
         told: &RunOutcome,
         outcome: Outcome,
@@ -38,7 +40,7 @@ impl Invoke {
             attempt: run.attempt,
             interrupted: told.interrupted,
         };
-        let places = self.executor.places(run).await?;
+        let places = self.executor.places(run, &snapshot.spec.agent.config)?;
         let mut saving = Saving { saved: Vec::new(), failed: Vec::new() };
         if let Some(value) = &told.run_result {
             self.take(&mut saving, job, results.record(name::FABRIC_RUN_RESULT, value).await)?;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use errand_runner::Life;
 use streams::broker;
+use streams::snapshot::Snapshot;
 use tokio::time::Instant;
 
 use super::Invoke;
@@ -32,10 +33,11 @@ impl Invoke {
     pub(super) async fn watch(
         &self,
         job: &Context,
-        name: &str,
+        snapshot: &Snapshot,
         run: RunName,
     ) -> Result<Life, StepError> {
-        let log = self.executor.places(run).await?.log;
+        let name = &snapshot.name;
+        let log = self.executor.places(run, &snapshot.spec.agent.config)?.log;
         let mut feed = self.logs.resume(&job.workspace, job.job, run.attempt).await?;
         let began = Instant::now();
         let mut cancel_at = began;
