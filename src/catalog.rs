@@ -28,6 +28,7 @@ use request::Request;
 
 pub(crate) use action::{INSTALLED as INSTALLED_ACTIONS, installed as check_action};
 pub(crate) use admit::name_taken;
+pub(crate) use environment::MAX_VALUE_BYTES;
 pub use refusal::Refusal;
 pub(crate) use refusal::SOURCE;
 pub use shape::{Loc, Violation};
@@ -179,6 +180,7 @@ impl CatalogService {
                 .map_err(Refusal::Compile)?;
         }
         environment::check_secrets(&secrets).map_err(Refusal::Compile)?;
+        environment::check_plain(&config["environment"]["env"]).map_err(Refusal::Compile)?;
         self.check_secrets_exist(workspace, &secrets).await?;
         Ok(Snapshot {
             name: name.to_owned(),

@@ -201,6 +201,15 @@ impl Session {
     }
 }
 
+/// Reads an argument that names something. What would be another route is no name.
+fn name(text: &str) -> Result<String, &'static str> {
+    match text {
+        "" => Err("a name cannot be empty"),
+        "." | ".." => Err("that is no name"),
+        text => Ok(text.to_owned()),
+    }
+}
+
 /// How the program ends because of an error.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {

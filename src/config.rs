@@ -58,7 +58,7 @@ sections! {
     Worker "worker" {
         /// Agents that run at the same time.
         slots: u64 = 4,
-        /// What this place is called in claims; the host's name when absent.
+        /// A name in front of this place's own id, for people who read claims.
         place: Option<String> = None,
         /// Seconds between the first signal to an agent and the last.
         grace_seconds: u64 = 10,

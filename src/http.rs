@@ -31,6 +31,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post};
 use jiff::Timestamp;
+use percent_encoding::percent_decode_str;
 use streams::broker::Broker;
 use workers::store::Store;
 
@@ -132,6 +133,7 @@ pub fn router(app: App) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(MAX_JSON_BYTES))
         .layer(middleware::from_fn(no_head))
+        .layer(middleware::from_fn(readable_path))
         .with_state(Api::from(app))
 }
 
@@ -185,6 +187,16 @@ async fn no_head(request: Request, next: Next) -> Response {
         let mut response = wrong_method().await.into_response();
         response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("GET"));
         return response;
+    }
+    next.run(request).await
+}
+
+/// Names are text: a path that is none once its escapes are resolved names nothing.
+async fn readable_path(request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    if percent_decode_str(path).decode_utf8().is_err() {
+        let detail = format!("The path '{path}' is not valid UTF-8");
+        return ApiError::bad_request(detail).into_response();
     }
     next.run(request).await
 }

@@ -1,9 +1,11 @@
 //! `nemo-agents-spec-v1`: what an agent's configuration may look like, as one table.
 //!
 //! Harness kinds are not checked here: which adapters there are is known where the agent runs.
+//! Only `script`, which is our own, has settings that are.
 
 use serde_json::{Map, Value};
 
+use super::environment::{artifacts_inside, workspace_inside};
 use super::shape::{
     Absent, FINITE, Field, POSITIVE, Range, Shape, Table, Unknown, Violation, field, read, table,
 };
@@ -36,11 +38,15 @@ const CONFIG: Table = Table {
     rule: harness_or_workflow,
 };
 
-const HARNESS: Table = table(&[
-    field("kind", Shape::Text, Absent::Refused),
-    field("model", Shape::Object(&MODEL), Absent::Dropped),
-    field("settings", Shape::Dict, Absent::Object),
-]);
+const HARNESS: Table = Table {
+    fields: &[
+        field("kind", Shape::Text, Absent::Refused),
+        field("model", Shape::Object(&MODEL), Absent::Dropped),
+        field("settings", Shape::Dict, Absent::Object),
+    ],
+    unknown: Unknown::Refused,
+    rule: a_script_has_a_command,
+};
 
 const WORKFLOW: Table = table(&[
     field("target_id", Shape::Checked(not_blank), Absent::Refused),
@@ -101,8 +107,8 @@ const RUNTIME: Table = table(&[
 
 const ENVIRONMENT: Table = table(&[
     field("provider", Shape::Text, Absent::Text("local")),
-    field("workspace", Shape::Text, Absent::Text("./workspace")),
-    field("artifacts", Shape::Text, Absent::Text("./artifacts")),
+    field("workspace", Shape::Checked(workspace_inside), Absent::Text("./workspace")),
+    field("artifacts", Shape::Checked(artifacts_inside), Absent::Text("./artifacts")),
     field("settings", Shape::Dict, Absent::Object),
     field("env", Shape::Map(&Shape::Text), Absent::Object),
     field("control_location", Shape::Text, Absent::Dropped),
@@ -165,6 +171,21 @@ fn harness_or_workflow(config: &Map<String, Value>) -> Result<(), String> {
             Err(format!("default_harness must reference one of harnesses: {}", names.join(", ")))
         }
         (false, Some(_)) => Ok(()),
+    }
+}
+
+fn a_script_has_a_command(harness: &Map<String, Value>) -> Result<(), String> {
+    if harness.get("kind").is_none_or(|kind| kind != "script") {
+        return Ok(());
+    }
+    let command = harness.get("settings").and_then(|settings| settings["command"].as_array());
+    let is_word =
+        |word: &Value| word.as_str().is_some_and(|word| !word.is_empty() && !word.contains('\0'));
+    match command {
+        Some(words) if !words.is_empty() && words.iter().all(is_word) => Ok(()),
+        _ => Err("the script harness needs settings.command: the program and its arguments, a \
+                  list of texts that are not empty and hold no NUL character"
+            .to_owned()),
     }
 }
 

@@ -2,15 +2,18 @@
 //! what its secrets and its compute spec may ask for.
 
 mod compute;
+mod inside;
+mod variables;
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::refs;
 use super::shape::{Absent, Shape, Table, field, table};
 
 pub(crate) use compute::check as check_compute;
+pub(crate) use inside::{artifacts_inside, workspace_inside};
+pub(crate) use variables::{MAX_VALUE_BYTES, check_plain, check_secrets};
 
 /// An environment, inline in a request: each part a reference, inline, or absent.
 pub(crate) const ENVIRONMENT: Table = table(&[
@@ -28,8 +31,8 @@ const SPEC: Table = table(&[
     field("secrets", Shape::Map(&Shape::Text), Absent::Object),
     field("model_provider_override", Shape::Object(&MODEL_PROVIDER), Absent::Dropped),
     field("provider", Shape::Text, Absent::Dropped),
-    field("workspace_path", Shape::Checked(inside), Absent::Dropped),
-    field("artifacts_path", Shape::Checked(inside), Absent::Dropped),
+    field("workspace_path", Shape::Checked(workspace_inside), Absent::Dropped),
+    field("artifacts_path", Shape::Checked(artifacts_inside), Absent::Dropped),
     field("control_location", Shape::Text, Absent::Dropped),
     field("ownership", Shape::Text, Absent::Dropped),
     field("connection", Shape::Dict, Absent::Object),
@@ -60,47 +63,6 @@ const RESOURCES: Table = table(&[
     field("limits", Shape::Map(&Shape::Text), Absent::Object),
     field("requests", Shape::Map(&Shape::Text), Absent::Object),
 ]);
-
-/// Variables that the platform sets itself.
-const RESERVED: [&str; 18] = [
-    "AGENT_CONFIG_PATH",
-    "NAT_CONFIG_PATH",
-    "NEMO_JOB_ATTEMPT_ID",
-    "NEMO_JOB_EPHEMERAL_TASK_STORAGE_PATH",
-    "NEMO_JOB_FILESET",
-    "NEMO_JOB_ID",
-    "NEMO_JOB_PERSISTENT_JOB_STORAGE_PATH",
-    "NEMO_JOB_SECRETS",
-    "NEMO_JOB_STEP",
-    "NEMO_JOB_STEP_CONFIG_FILE_PATH",
-    "NEMO_JOB_STEP_CONFIG_STORAGE_PATH",
-    "NEMO_JOB_TASK",
-    "NEMO_JOB_WORKSPACE",
-    "NHX_AGENT_NAME",
-    "NHX_BASE_URL",
-    "NHX_TASK_CONFIG",
-    "NHX_WORKSPACE",
-    "PYTHONPATH",
-];
-
-/// Prefixes of such variables.
-const RESERVED_PREFIXES: [&str; 4] = ["NEMO_JOB_", "NEMO_WORKLOAD_", "NEMO_WORKFLOW_", "NHX_"];
-
-/// Variables that the runner sets, or that would change what runs rather than what it knows.
-const OURS: [&str; 12] = [
-    "ERRAND_CONTEXT",
-    "ERRAND_INPUT",
-    "ERRAND_RUN",
-    "FABRIC_ARTIFACTS",
-    "FABRIC_HOME",
-    "FABRIC_RUNTIME_ID",
-    "HOME",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "PATH",
-    "PYTHONHOME",
-    "TMPDIR",
-];
 
 /// Variable → secret reference, as typed.
 pub(crate) type Secrets = BTreeMap<String, String>;
@@ -136,45 +98,6 @@ pub(crate) fn merge(config: &mut Value, spec: &Value) -> Result<Secrets, String>
     }
     no_plain_twin(config, &secrets)?;
     Ok(secrets)
-}
-
-/// Checks the names of the variables that secrets are bound to, and the references.
-pub(crate) fn check_secrets(secrets: &Secrets) -> Result<(), String> {
-    let reserved: Vec<_> =
-        secrets.keys().map(String::as_str).filter(|name| is_reserved(name)).collect();
-    if !reserved.is_empty() {
-        let mut all = RESERVED.to_vec();
-        all.extend(reserved.iter().copied().filter(|name| !RESERVED.contains(name)));
-        all.sort_unstable();
-        return Err(format!(
-            "Secret env var(s) {} collide with reserved job env var name(s). Reserved names: {}.",
-            reserved.join(", "),
-            all.join(", ")
-        ));
-    }
-    for (name, reference) in secrets {
-        if !is_variable(name) {
-            return Err(format!("Secret env var '{name}' is not a valid variable name."));
-        }
-        if !refs::is_secret_ref(reference) {
-            return Err(format!(
-                "Secret reference '{reference}' of env var '{name}' must be a secret name or \
-                 'workspace/name'."
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name)
-        || OURS.contains(&name)
-        || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-}
-
-fn is_variable(name: &str) -> bool {
-    let rest = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(rest)
 }
 
 fn collect(secrets: &mut Secrets, given: &Value) -> Result<(), String> {
@@ -239,16 +162,6 @@ fn overlay(target: &mut Value, given: &Value) {
 
 fn escape_pointer(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
-}
-
-fn inside(path: &str) -> Result<String, String> {
-    if path.starts_with('/') {
-        return Err("Local workspace path must be relative to the agent base directory.".to_owned());
-    }
-    if path.contains('\0') || path.split('/').any(|segment| segment == "..") {
-        return Err("Local workspace path must remain within the agent base directory.".to_owned());
-    }
-    Ok(path.to_owned())
 }
 
 #[cfg(test)]

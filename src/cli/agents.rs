@@ -26,11 +26,13 @@ pub(super) enum Command {
     /// Show one
     Get {
         /// Its name
+        #[arg(value_parser = super::name)]
         name: String,
     },
     /// Delete one; its files and past jobs stay
     Delete {
         /// Its name
+        #[arg(value_parser = super::name)]
         name: String,
     },
     /// Run an agent once, as a job

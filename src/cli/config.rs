@@ -19,6 +19,7 @@ pub(super) enum Command {
     /// Make a context the current one
     UseContext {
         /// Its name
+        #[arg(value_parser = super::name)]
         name: String,
     },
     /// Show the effective configuration; secrets are removed

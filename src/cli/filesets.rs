@@ -20,6 +20,7 @@ pub(super) enum Command {
     /// Make an empty fileset
     Create {
         /// Its name
+        #[arg(value_parser = super::name)]
         name: String,
         /// What it is for
         #[arg(long, default_value = "")]
@@ -33,11 +34,13 @@ pub(super) enum Command {
     /// Show one
     Get {
         /// Its name
+        #[arg(value_parser = super::name)]
         name: String,
     },
     /// Delete one with its files
     Delete {
         /// Its name
+        #[arg(value_parser = super::name)]
         name: String,
     },
 }

@@ -45,6 +45,7 @@ pub(super) enum Command {
 #[derive(Debug, Args)]
 pub(super) struct Job {
     /// Its name or id
+    #[arg(value_parser = super::name)]
     job: String,
 }
 
@@ -76,6 +77,7 @@ pub(super) struct List {
 #[derive(Debug, Args)]
 pub(super) struct Tail {
     /// Its name or id
+    #[arg(value_parser = super::name)]
     job: String,
     /// How many lines
     #[arg(long, short = 'n', default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
@@ -88,6 +90,7 @@ pub(super) struct Tail {
 #[derive(Debug, Args)]
 pub(super) struct Facts {
     /// The job's name or id
+    #[arg(value_parser = super::name)]
     job: String,
     /// The data directory of the running platform
     #[arg(long, value_name = "DIR")]

@@ -27,7 +27,7 @@ const KEPT: &str = "ETHOS.md";
 #[derive(Debug, Args)]
 pub(super) struct Register {
     /// What the agent is called
-    #[arg(long, short)]
+    #[arg(long, short, value_parser = super::name)]
     name: String,
     /// Its agent.yaml; the files beside it become the agent's own
     #[arg(long, short = 'c', value_name = "FILE")]

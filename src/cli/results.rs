@@ -23,6 +23,7 @@ pub(super) enum Command {
     /// List a job's results
     List {
         /// Its name or id
+        #[arg(value_parser = super::name)]
         job: String,
     },
     /// Write one to a file: directories as .tar.gz, records as JSON
@@ -32,9 +33,10 @@ pub(super) enum Command {
 #[derive(Debug, Args)]
 pub(super) struct Download {
     /// The result
+    #[arg(value_parser = super::name)]
     name: String,
     /// The job
-    #[arg(long)]
+    #[arg(long, value_parser = super::name)]
     job: String,
     /// Where to; the name that the server gives it, in this directory, when not given
     #[arg(long, short, value_name = "FILE")]

@@ -25,11 +25,13 @@ pub(super) enum Command {
     /// Show one, without its value
     Get {
         /// Its name
+        #[arg(value_parser = super::name)]
         name: String,
     },
     /// Delete one
     Delete {
         /// Its name
+        #[arg(value_parser = super::name)]
         name: String,
     },
 }
@@ -37,6 +39,7 @@ pub(super) enum Command {
 #[derive(Debug, Args)]
 pub(super) struct Create {
     /// Its name
+    #[arg(value_parser = super::name)]
     name: String,
     /// Take the value of this variable
     #[arg(long, value_name = "VARIABLE", conflicts_with = "from_file")]

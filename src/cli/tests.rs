@@ -48,6 +48,47 @@ fn documented_commands_are_accepted() {
 }
 
 #[test]
+fn a_name_that_is_none_is_a_usage_error() {
+    for line in [
+        "jobs get",
+        "jobs get-status",
+        "jobs watch",
+        "jobs tail",
+        "jobs cancel",
+        "jobs delete",
+        "jobs facts",
+        "jobs results list",
+        "jobs results download --job j",
+        "jobs results download r --job",
+        "agents get",
+        "agents delete",
+        "agents register --agent-config f --name",
+        "workspaces create",
+        "workspaces get",
+        "workspaces delete",
+        "secrets create",
+        "secrets get",
+        "secrets delete",
+        "filesets create",
+        "filesets get",
+        "filesets delete",
+        "files list",
+        "config use-context",
+    ] {
+        for name in ["", "."] {
+            // References have rules of their own for what is not empty.
+            if line == "files list" && !name.is_empty() {
+                continue;
+            }
+            let words = std::iter::once("errand").chain(line.split_whitespace()).chain([name]);
+            let error = Cli::try_parse_from(words).expect_err(line);
+            assert_eq!(error.exit_code(), 2, "{line} {name:?}: {error}");
+            assert!(error.to_string().contains("invalid value"), "{line} {name:?}: {error}");
+        }
+    }
+}
+
+#[test]
 fn errors_end_the_program_as_documented() {
     let refused =
         |status| client::Error::Refused { status, detail: String::new(), request: String::new() };

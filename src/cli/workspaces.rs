@@ -17,6 +17,7 @@ pub(super) enum Command {
     /// Make a workspace
     Create {
         /// Its name
+        #[arg(value_parser = super::name)]
         name: String,
         /// What it is for
         #[arg(long)]
@@ -27,11 +28,13 @@ pub(super) enum Command {
     /// Show one
     Get {
         /// Its name
+        #[arg(value_parser = super::name)]
         name: String,
     },
     /// Delete one
     Delete {
         /// Its name
+        #[arg(value_parser = super::name)]
         name: String,
     },
 }

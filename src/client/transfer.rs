@@ -77,8 +77,8 @@ impl Download {
         let failed = |reason| Error::File { path: target.to_owned(), reason };
         let expected = self.header("content-length").and_then(|length| length.parse().ok());
         let digest = self.header(SHA256_HEADER).map(str::to_lowercase);
-        let mut name = target.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
+        // Not made of the target's name, which may be as long as names can be.
+        let name = format!(".errand-{}.part", uuid::Uuid::new_v4().simple());
         let temporary = Partial(target.with_file_name(name));
         let mut file = tokio::fs::File::create(&temporary.0).await.map_err(failed)?;
         let mut body = self.response.bytes_stream();

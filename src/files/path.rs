@@ -1,5 +1,8 @@
 //! Paths within a fileset: relative, `/` between segments, nothing outside the root.
 
+/// Bytes of a segment, the most that file systems take.
+pub(crate) const MAX_SEGMENT_BYTES: usize = 255;
+
 /// A path that leaves the fileset.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -23,6 +26,11 @@ pub(crate) fn normalise(path: &str) -> Result<String, Outside> {
         }
     }
     Ok(segments.join("/"))
+}
+
+/// The first segment that is too long to be the name of a file.
+pub(crate) fn too_long(path: &str) -> Option<&str> {
+    path.split('/').find(|segment| segment.len() > MAX_SEGMENT_BYTES)
 }
 
 #[cfg(test)]

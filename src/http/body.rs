@@ -2,9 +2,10 @@
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use serde_json::{Value, json};
 
+use super::MAX_JSON_BYTES;
 use super::error::{Answer, ApiError};
 use crate::catalog::Violation;
 use crate::catalog::shape::{self, Shape, Table};
@@ -17,9 +18,13 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 
     async fn from_request(request: Request, state: &S) -> Answer<Self> {
         let is_json = is_json(&request);
-        let bytes = Bytes::from_request(request, state)
-            .await
-            .map_err(|rejection| ApiError::new(rejection.status(), rejection.body_text()))?;
+        let bytes =
+            Bytes::from_request(request, state).await.map_err(|rejection| {
+                match rejection.status() {
+                    StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+                    status => ApiError::new(status, rejection.body_text()),
+                }
+            })?;
         if bytes.is_empty() {
             return Err(invalid(Violation::missing(&["body".into()], &Value::Null)));
         }
@@ -43,6 +48,11 @@ impl Body {
     pub(super) fn read(&self, table: &'static Table) -> Answer<Value> {
         shape::read(&Shape::Object(table), &self.0, &["body".into()]).map_err(ApiError::invalid)
     }
+}
+
+fn too_large() -> ApiError {
+    let text = format!("The request body is over the limit of {MAX_JSON_BYTES} bytes");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, text)
 }
 
 fn invalid(violation: Violation) -> ApiError {

@@ -54,6 +54,13 @@ pub(super) async fn put(
     if path.is_empty() {
         return Err(ApiError::bad_request("A file needs a path below the root of its fileset"));
     }
+    if let Some(segment) = path::too_long(&path) {
+        return Err(ApiError::bad_request(format!(
+            "Path segment '{segment}' has {} bytes, shorten it to {}",
+            segment.len(),
+            path::MAX_SEGMENT_BYTES
+        )));
+    }
     let mode = mode(&headers)?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if kind.is_some_and(|kind| kind.starts_with("multipart/")) {

@@ -10,6 +10,7 @@ use super::body::Body;
 use super::error::{Answer, ApiError, or_conflict, or_not_found};
 use super::list::{Pairs, Rules, TooSmall, without_nulls};
 use super::{time, workspaces};
+use crate::catalog::MAX_VALUE_BYTES;
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
 use crate::records::{self, SecretRow, Sort};
@@ -18,7 +19,7 @@ use crate::secrets::{SecretStoreError, SecretValue};
 const NEW: Table = Table {
     fields: &[
         field("name", NAME, Absent::Refused),
-        field("value", Shape::Checked(not_empty), Absent::Refused),
+        field("value", Shape::Checked(fits_a_variable), Absent::Refused),
         field("description", Shape::Text, Absent::Null),
     ],
     unknown: Unknown::Dropped,
@@ -27,7 +28,7 @@ const NEW: Table = Table {
 
 const CHANGE: Table = Table {
     fields: &[
-        field("value", Shape::Checked(not_empty), Absent::Null),
+        field("value", Shape::Checked(fits_a_variable), Absent::Null),
         field("description", Shape::Text, Absent::Null),
     ],
     unknown: Unknown::Dropped,
@@ -130,9 +131,19 @@ fn missing(workspace: &str, name: &str) -> String {
     format!("Secret {workspace}/{name} not found")
 }
 
-fn not_empty(value: &str) -> Result<String, String> {
+/// A value becomes a variable of the agent's environment, or the agent cannot be started.
+fn fits_a_variable(value: &str) -> Result<String, String> {
     if value.is_empty() {
         return Err("Secret value cannot be empty".to_owned());
+    }
+    if value.contains('\0') {
+        return Err("Secret value cannot contain a NUL character".to_owned());
+    }
+    if value.len() > MAX_VALUE_BYTES {
+        return Err(format!(
+            "Secret value has {} bytes; an environment variable holds at most {MAX_VALUE_BYTES}",
+            value.len()
+        ));
     }
     Ok(value.to_owned())
 }

@@ -2,6 +2,7 @@
 
 mod cancel;
 mod harness;
+mod refusals;
 
 use serde_json::{Value, json};
 use streams::id::{Attempt, JobId};
@@ -29,7 +30,7 @@ fn agent(name: &str) -> Value {
             "config_format": "nemo-agents-spec-v1",
             "name": name,
             "default_harness": "echo",
-            "harnesses": {"echo": {"kind": "script"}},
+            "harnesses": {"echo": {"kind": "script", "settings": {"command": ["true"]}}},
         },
     })
 }

@@ -1,5 +1,7 @@
 //! Opening a database: pools, settings, tables.
 
+mod database_file;
+
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -7,6 +9,8 @@ use jiff::Timestamp;
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AnyPool, SqlSafeStr};
+
+use database_file::DatabaseFile;
 
 use super::statement::sql;
 use super::writer::Writer;
@@ -41,8 +45,11 @@ pub(super) async fn open(url: &str) -> Result<(AnyPool, Writer)> {
 
 async fn sqlite(url: &str) -> Result<(AnyPool, Writer)> {
     let url = if url.contains('?') { url.to_owned() } else { format!("{url}?mode=rwc") };
+    let file = DatabaseFile::of(&url)?;
+    file.keep_private()?;
+    file.try_out().await?;
     let writes = pool(1, SQLITE_WRITER).connect(&url).await?;
-    migrate(&writes).await?;
+    migrate(&writes).await.map_err(|error| file.explain(error))?;
     let reads = pool(SQLITE_READERS, SQLITE_READER).connect(&url).await?;
     Ok((reads, Writer::grouped(writes)))
 }

@@ -2,7 +2,9 @@
 
 mod admission;
 mod ending;
+mod file;
 mod filesets;
+mod full_disk;
 pub(crate) mod job;
 mod listing;
 mod names;

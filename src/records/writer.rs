@@ -190,6 +190,3 @@ fn pauses() -> ExponentialBuilder {
         .with_max_times(8)
         .with_jitter()
 }
-
-#[cfg(test)]
-mod tests;

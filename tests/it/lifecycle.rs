@@ -40,6 +40,31 @@ async fn a_job_leaves_six_facts_and_whole_results() {
     assert_eq!(got, "12 * 8");
 }
 
+#[tokio::test]
+async fn however_a_job_ends_six_facts_stand() {
+    let options = crate::harness::Options { slots: 1, ..Default::default() };
+    let platform = Platform::with(options).await;
+    let api = platform.api();
+    let failed = api.script("exit 3", json!({})).await;
+    failed.ends(SOON).await;
+    let timed_out = api.script("sleep 600", json!({"timeout_seconds": 1})).await;
+    timed_out.ends(SOON).await;
+    let cancelled = api.script("sleep 600", json!({})).await;
+    cancelled.reaches("active", SOON).await;
+    let queued = api.script("echo never", json!({})).await;
+    queued.cancel().await;
+    queued.ends(SOON).await;
+    cancelled.cancel().await;
+    cancelled.ends(SOON).await;
+    let broker = platform.broker().await;
+    for job in [failed, timed_out, cancelled, queued] {
+        for (phase, fact) in job.facts(&*broker).await {
+            assert!(fact.is_some(), "no fact {phase} of {}", job.name);
+            refuses_a_second(&platform, phase, &job).await;
+        }
+    }
+}
+
 /// A second message on a fact's subject is refused by the server itself, also when it comes
 /// without any header of ours.
 async fn refuses_a_second(platform: &Platform, phase: Phase, job: &crate::harness::Job) {

@@ -92,8 +92,7 @@ async fn the_queue_dies_with_the_platform() {
     assert!(!is_running(queue));
 }
 
-/// Light and idle: figures are printed for whoever looks; the bounds are those of the issue,
-/// doubled for a debug build beside other tests.
+/// Soon, light and quiet, also in a debug build; the figures are printed for whoever looks.
 #[tokio::test]
 async fn an_idle_platform_is_small_and_quiet() {
     let platform = Platform::start().await;
@@ -108,8 +107,9 @@ async fn an_idle_platform_is_small_and_quiet() {
         platform.ready_after,
         share * 100.0
     );
-    assert!(memory <= 160, "{memory} MiB resident");
-    assert!(share < 0.02, "{:.2} % of a core when idle", share * 100.0);
+    assert!(platform.ready_after < Duration::from_millis(1500), "{:?}", platform.ready_after);
+    assert!(memory <= 76, "{memory} MiB resident, 80 MB is the most");
+    assert!(share < 0.01, "{:.2} % of a core when idle", share * 100.0);
 }
 
 /// Clock ticks (100 a second) that a process has used.

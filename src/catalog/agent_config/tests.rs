@@ -8,7 +8,7 @@ fn calculator() -> Value {
         "config_format": "nemo-agents-spec-v1",
         "name": "calc",
         "default_harness": "echo",
-        "harnesses": {"echo": {"kind": "script"}},
+        "harnesses": {"echo": {"kind": "script", "settings": {"command": ["./run"]}}},
         "models": {"default": {"provider": "openai", "model": "none"}},
     })
 }
@@ -32,7 +32,7 @@ fn defaults_are_filled_in_and_nulls_dropped() {
         "name": "calc",
         "description": "",
         "default_harness": "echo",
-        "harnesses": {"echo": {"kind": "script", "settings": {}}},
+        "harnesses": {"echo": {"kind": "script", "settings": {"command": ["./run"]}}},
         "models": {"default": {
             "provider": "openai", "model": "none", "settings": {}, "extensions": {},
         }},
@@ -91,7 +91,31 @@ fn refusals() {
     );
     check(with("/runtime", json!({"timeout_seconds": 0})), "greater than 0");
     check(with("/skills", json!({"paths": "x"})), "Input should be a valid list");
+    for (key, value) in [("workspace", "/abs"), ("artifacts", "a/../.."), ("workspace", "a\0")] {
+        check(with("/environment", json!({key: value})), &format!("environment.{key}\n"));
+    }
     check(json!([]), "Input should be a valid dictionary");
+}
+
+#[test]
+fn a_script_names_its_command() {
+    let settings = |settings: Value| normalise(&with("/harnesses/echo/settings", settings));
+    settings(json!({"command": ["/bin/sh", "-c", "true"]})).expect("it is valid");
+    for wrong in [
+        json!({}),
+        json!({"command": null}),
+        json!({"command": []}),
+        json!({"command": "sh"}),
+        json!({"command": ["sh", 1]}),
+        json!({"command": ["sh", ""]}),
+        json!({"command": ["sh\0"]}),
+    ] {
+        let text = settings(wrong.clone()).expect_err("it cannot run");
+        let expected = "harnesses.echo\n  Value error, the script harness needs settings.command";
+        assert!(text.contains(expected), "{wrong}: {text}");
+    }
+    let other = with("/harnesses/echo", json!({"kind": "nvidia.fabric.claude"}));
+    normalise(&other).expect("other harnesses know their own settings");
 }
 
 #[test]

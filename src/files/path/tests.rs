@@ -19,3 +19,10 @@ fn paths_resolve_inside_the_fileset() {
     check("a\0b", None);
     check("..a/b..", Some("..a/b.."));
 }
+
+#[test]
+fn segments_are_names_of_files() {
+    let (fits, over) = ("n".repeat(255), "é".repeat(128));
+    assert_eq!(too_long(&format!("a/{fits}/b")), None);
+    assert_eq!(too_long(&format!("a/{over}/b")), Some(over.as_str()));
+}
