@@ -72,14 +72,9 @@ fn a_name_that_is_none_is_a_usage_error() {
         "filesets create",
         "filesets get",
         "filesets delete",
-        "files list",
         "config use-context",
     ] {
         for name in ["", "."] {
-            // References have rules of their own for what is not empty.
-            if line == "files list" && !name.is_empty() {
-                continue;
-            }
             let words = std::iter::once("errand").chain(line.split_whitespace()).chain([name]);
             let error = Cli::try_parse_from(words).expect_err(line);
             assert_eq!(error.exit_code(), 2, "{line} {name:?}: {error}");

@@ -131,3 +131,6 @@ impl Drop for Partial {
         let _ = std::fs::remove_file(&self.0);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,11 +50,8 @@ impl Job {
         if step.phase < self.phase {
             return Transition::Stale;
         }
-        let known = step.phase == self.phase && step.outcome == self.outcome;
-        if known {
-            return Transition::Repeated;
-        }
-        if step.phase == self.phase && self.outcome.is_some() {
+        let decides = self.outcome.is_none() && step.outcome.is_some();
+        if step.phase == self.phase && !decides {
             return Transition::Repeated;
         }
         self.phase = step.phase;

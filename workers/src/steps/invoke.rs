@@ -154,6 +154,12 @@ impl Invoke {
             return Ok(Ended::Vanished);
         }
         if self.executor.look(run).await? == Life::Fresh {
+            // It was started before, and what is left of it is not here: not even an agent that
+            // removes its own run directory is run twice.
+            if held.is_started().await && !self.executor.is_prepared(run).await? {
+                self.executor.sweep(run).await?;
+                return Ok(Ended::Vanished);
+            }
             match self.ends.decided(job.job).await? {
                 None => {}
                 Some(Decision::Cancel) => {
@@ -162,12 +168,6 @@ impl Invoke {
                 }
                 // The agent has run to its end; only its directory is gone.
                 Some(Decision::Closed) => return Ok(Ended::Vanished),
-            }
-            // It was started before, and what is left of it is not here: not even an agent that
-            // removes its own run directory is run twice.
-            if held.is_started().await && !self.executor.is_prepared(run).await? {
-                self.executor.sweep(run).await?;
-                return Ok(Ended::Vanished);
             }
             if let Some(outcome) = self.start(job, staged, snapshot, held, run).await? {
                 return Ok(Ended::NotRun(outcome));
