@@ -100,7 +100,7 @@ const SERVER: Table = table(&[
 const TOOLS: Table = table(&[field("blocked", Shape::List(&Shape::Text), Absent::List)]);
 
 const RUNTIME: Table = table(&[
-    field("artifacts", Shape::Text, Absent::Dropped),
+    field("artifacts", Shape::Checked(artifacts_inside), Absent::Dropped),
     field("timeout_seconds", Shape::Number(POSITIVE), Absent::Dropped),
     field("max_turns", Shape::Integer { least: 1, most: 4_294_967_295 }, Absent::Dropped),
 ]);

@@ -27,9 +27,9 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// How long it may take to write what it holds; then it is killed, which loses nothing either.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// The most that the streams may come to. The server's own measure is the free disk, and it
-/// refuses a stream whose limit is larger, although no stream takes its limit in advance.
-const MAX_FILE_STORE: &str = "1TB";
+/// Bytes that the streams may come to. The server's own measure is the free disk, and it refuses
+/// a stream whose limit is larger, although no stream takes its limit in advance.
+const MAX_FILE_STORE: u64 = 1 << 40;
 
 /// Pauses before restarts; the last one repeats.
 const RESTART_AFTER: [Duration; 5] = [
@@ -296,3 +296,6 @@ impl Launch {
         Error::Start { program: self.program.clone(), reason }
     }
 }
+
+#[cfg(test)]
+mod tests;

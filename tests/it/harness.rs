@@ -2,12 +2,18 @@
 
 mod api;
 mod job;
+mod nats;
 mod platform;
+/// The records' tests use it too.
+#[path = "../../src/records/tests/postgres.rs"]
+mod postgres;
 mod processes;
 
 pub use api::Api;
 pub use job::Job;
+pub use nats::Nats;
 pub use platform::{Options, Platform};
+pub(crate) use postgres::Server as Postgres;
 pub use processes::{eventually, is_running, running_with_argument};
 
 use serde_json::{Value, json};

@@ -16,5 +16,6 @@ mod consumers;
 mod crash;
 mod hostile;
 
+mod apart;
 mod cli;
 mod up;

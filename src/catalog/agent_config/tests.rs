@@ -94,6 +94,7 @@ fn refusals() {
     for (key, value) in [("workspace", "/abs"), ("artifacts", "a/../.."), ("workspace", "a\0")] {
         check(with("/environment", json!({key: value})), &format!("environment.{key}\n"));
     }
+    check(with("/runtime", json!({"artifacts": "../up"})), "runtime.artifacts\n");
     check(json!([]), "Input should be a valid dictionary");
 }
 

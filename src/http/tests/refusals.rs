@@ -45,11 +45,12 @@ async fn secrets_that_no_variable_can_hold() {
 async fn agents_that_could_not_be_started() {
     let api = Harness::start().await;
     let execute = format!("{AGENTS}/jobs/execute");
+    let inline = |config: Value| json!({"config_format": "nemo-agents-spec-v1", "config": config});
     let check = async |pointer: &str, value: Value, expected: &str| {
         let mut config = agent("calc")["config"].take();
         let (parent, key) = pointer.rsplit_once('/').expect("a pointer has a slash");
         config.pointer_mut(parent).expect("the parent exists")[key] = value;
-        let spec = json!({"agent": {"config": config}, "input": "x"});
+        let spec = json!({"agent": inline(config), "input": "x"});
         let refused = api.post(&execute, json!({"spec": spec})).await;
         assert_eq!(refused.status, 422, "{}", refused.body);
         assert!(refused.body.to_string().contains(expected), "{}", refused.body);
@@ -67,9 +68,9 @@ async fn agents_that_could_not_be_started() {
     let command = "the script harness needs settings.command";
     check("/harnesses/echo", json!({"kind": "script"}), command).await;
 
-    let spec = json!({"agent": {"config": agent("calc")["config"]}, "input": "x", "environment": {
-        "environment_spec": {"env": {"NHX_X": "1"}},
-    }});
+    let environment = json!({"environment_spec": {"env": {"NHX_X": "1"}}});
+    let sent = inline(agent("calc")["config"].take());
+    let spec = json!({"agent": sent, "input": "x", "environment": environment});
     let refused = api.post(&execute, json!({"spec": spec})).await;
     assert_eq!(refused.status, 422, "{}", refused.body);
     assert!(refused.body.to_string().contains("Env var(s) NHX_X collide"), "{}", refused.body);

@@ -9,14 +9,14 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// A running server; it stops when this is dropped.
-pub(super) struct Server {
+pub(crate) struct Server {
     directory: TempDir,
     programs: PathBuf,
     user: Option<(u32, u32)>,
 }
 
 impl Server {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let directory = tempfile::Builder::new().prefix("pg").tempdir().expect("a directory");
         let server = Self { directory, programs: programs(), user: unprivileged() };
         if let Some((uid, gid)) = server.user {
@@ -28,7 +28,7 @@ impl Server {
         server
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let socket = self.path().to_string_lossy().replace('/', "%2F");
         format!("postgres://errand@localhost/postgres?host={socket}")
     }
