@@ -26,6 +26,6 @@ async fn the_longest_name_can_be_downloaded() {
     assert_eq!(written.size, 5);
     let found = directory.path().read_dir().expect("it is there");
     let found: Vec<_> = found.map(|entry| entry.expect("an entry").path()).collect();
-    assert_eq!(found, [target.clone()], "nothing else is left");
+    assert_eq!(found, std::slice::from_ref(&target), "nothing else is left");
     assert_eq!(std::fs::read(target).expect("it is there"), b"hello");
 }
