@@ -13,7 +13,7 @@ use std::path::Path;
 use errand_runner::{LogLine, LogStream};
 
 use crate::limit;
-use crate::mask::Mask;
+use crate::mask::{Edges, Mask, Seam};
 
 mod follow;
 
@@ -29,6 +29,8 @@ const STDERR_TAIL: usize = 16 * 1024;
 pub(crate) struct Log {
     file: File,
     mask: Mask,
+    /// Of the lines that no follower reads.
+    seam: Seam,
     /// Number of the last line that is in the file or in the batch.
     last: u64,
     /// Bytes and lines that are safely in the file.
@@ -49,6 +51,7 @@ impl Log {
         Ok(Self {
             file,
             mask,
+            seam: Seam::default(),
             last: 0,
             written: 0,
             flushed: 0,
@@ -71,14 +74,20 @@ impl Log {
         &self.mask
     }
 
-    /// Adds a line of the agent: its first bytes, and how long it was.
+    /// Adds a line of the agent that no follower has read: its first bytes, and how long it was.
     pub(crate) fn agent(&mut self, stream: LogStream, kept: &[u8], length: u64) {
+        self.seam.read(&self.mask, kept);
+        let edges = self.seam.end_line(&self.mask);
+        self.followed(stream, kept, length, edges);
+    }
+
+    fn followed(&mut self, stream: LogStream, kept: &[u8], length: u64, edges: Edges) {
         let fits = self.written + self.batch.len() as u64 <= self.budget;
         if !fits {
             self.beyond_budget += 1;
         }
         if fits || stream == LogStream::Stderr {
-            let text = self.bounded(kept, length);
+            let text = bounded(&self.mask.line_until(kept, LINE_LIMIT, edges), length);
             if stream == LogStream::Stderr {
                 self.remember(&text);
             }
@@ -90,7 +99,8 @@ impl Log {
 
     /// Adds the platform's own words.
     pub(crate) fn platform(&mut self, text: &str) {
-        let text = self.bounded(text.as_bytes(), text.len() as u64);
+        let masked = self.mask.bytes_until(text.as_bytes(), LINE_LIMIT);
+        let text = bounded(&masked, text.len() as u64);
         self.push(LogStream::Platform, text);
     }
 
@@ -144,19 +154,6 @@ impl Log {
         self.batch.push(b'\n');
     }
 
-    fn bounded(&self, kept: &[u8], length: u64) -> String {
-        let masked = self.mask.bytes_until(kept, LINE_LIMIT);
-        let mut text = String::from_utf8_lossy(&masked).into_owned();
-        if length > LINE_LIMIT as u64 {
-            // A letter that the cut halved is no letter.
-            if text.ends_with(char::REPLACEMENT_CHARACTER) {
-                text.pop();
-            }
-            text.push_str(&format!(" [line cut: it has {length} bytes]"));
-        }
-        text
-    }
-
     fn remember(&mut self, text: &str) {
         self.stderr_bytes += text.len() + 1;
         self.stderr.push_back(text.to_owned());
@@ -166,6 +163,19 @@ impl Log {
             }
         }
     }
+}
+
+/// A masked text that was `length` bytes long before its cut.
+fn bounded(masked: &[u8], length: u64) -> String {
+    let mut text = String::from_utf8_lossy(masked).into_owned();
+    if length > LINE_LIMIT as u64 {
+        // A letter that the cut halved is no letter.
+        if text.ends_with(char::REPLACEMENT_CHARACTER) {
+            text.pop();
+        }
+        text.push_str(&format!(" [line cut: it has {length} bytes]"));
+    }
+    text
 }
 
 #[cfg(test)]

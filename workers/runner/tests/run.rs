@@ -7,6 +7,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, STANDARD};
 use errand_runner::{
     End, Failure, Launch, Life, LogLine, LogStream, Outcome, RunDir, Usage, run_dir,
 };
@@ -19,6 +22,10 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_errand-runner");
 
 /// Awaited things are there within this, or the test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Base64 that takes a last letter whose bits are cut off.
+const LENIENT: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::STANDARD, NO_PAD.with_decode_allow_trailing_bits(true));
 
 /// A run directory before its start.
 struct Scene {
@@ -505,6 +512,46 @@ fn secrets_are_used_masked_and_off_the_disk() {
     for file in String::from_utf8_lossy(&holds.stdout).lines() {
         assert!(file.ends_with("/stdout.txt"), "{file} holds the secret");
     }
+}
+
+#[test]
+fn no_line_break_of_base64_lets_a_secret_through() {
+    let secret = "Zq7-mK2_vX9.bT4~wL6!cR8@hN3$jP5%dF1^";
+    let script = "for width in 20 40 64 76; do before=; while [ ${#before} -lt 76 ]; do \
+        printf '%s%s and some more text…' \"$before\" \"$TOKEN\" | base64 -w $width; \
+        echo \"-- $width\"; before=\"$before#\"; done; done";
+    let done = Scene::new(script).with_secret("TOKEN", secret).run();
+    done.assert_end(End::Succeeded, None);
+    let response = done.result()["response"].as_str().expect("a response");
+    for lines in [done.texts(LogStream::Stdout), response.lines().map(Into::into).collect()] {
+        let runs = Vec::from_iter(lines.split_inclusive(|line| line.starts_with("-- ")));
+        assert_eq!(runs.len(), 4 * 76);
+        for (number, run) in runs.iter().enumerate() {
+            let (end, lines) = run.split_last().expect("a run ends with its width");
+            let joined = lines.concat();
+            assert!(joined.contains("***"), "{end}: {joined}");
+            let before = number % 76;
+            let encoded = STANDARD.encode(format!("{}{secret}", "#".repeat(before)));
+            let own = &encoded[(before * 8).div_ceil(6)..(before + secret.len()) * 8 / 6];
+            for from in 0..=own.len() - 8 {
+                assert!(!joined.contains(&own[from..from + 8]), "{end}, {before}: {joined}");
+            }
+            for decoded in joined.split("***").flat_map(decoded_from_anywhere) {
+                for part in secret.as_bytes().windows(8) {
+                    let seen = decoded.windows(8).any(|it| it == part);
+                    assert!(!seen, "{end}, {before}: {joined}");
+                }
+            }
+        }
+    }
+}
+
+/// What a reader may make of a piece of base64 whose beginning is lost.
+fn decoded_from_anywhere(piece: &str) -> Vec<Vec<u8>> {
+    let letters = piece.trim_end_matches('=');
+    let starts = 0..letters.len().min(4);
+    let pieces = starts.map(|start| &letters[start..]).filter(|piece| piece.len() % 4 != 1);
+    pieces.map(|piece| LENIENT.decode(piece).expect("base64 without its padding")).collect()
 }
 
 #[test]

@@ -8,6 +8,7 @@ use errand_runner::LogStream;
 use errand_runner::run_dir::open_regular;
 
 use super::Log;
+use crate::mask::Seam;
 
 /// One followed file. Once opened it stays open, so deleting it loses nothing.
 pub(crate) struct Follower {
@@ -17,6 +18,8 @@ pub(crate) struct Follower {
     /// The first bytes of the unfinished line, and how long it is by now.
     line: Vec<u8>,
     length: u64,
+    /// Reads all of the line, so that no secret hides on a border of lines.
+    seam: Seam,
 }
 
 impl Follower {
@@ -25,7 +28,7 @@ impl Follower {
 
     /// Names the file; it need not exist yet.
     pub(crate) fn new(path: PathBuf, stream: LogStream) -> Self {
-        Self { path, stream, file: None, line: Vec::new(), length: 0 }
+        Self { path, stream, file: None, line: Vec::new(), length: 0, seam: Seam::default() }
     }
 
     /// Whether the file was ever there.
@@ -65,6 +68,7 @@ impl Follower {
             let room = log.kept_of_a_line().saturating_sub(self.line.len());
             self.line.extend_from_slice(&piece[..piece.len().min(room)]);
             self.length += piece.len() as u64;
+            self.seam.read(log.mask(), piece);
             if pieces.peek().is_some() {
                 self.end_line(log);
             }
@@ -76,7 +80,8 @@ impl Follower {
             self.line.pop();
             self.length -= 1;
         }
-        log.agent(self.stream, &self.line, self.length);
+        let edges = self.seam.end_line(log.mask());
+        log.followed(self.stream, &self.line, self.length, edges);
         self.line.clear();
         self.length = 0;
     }

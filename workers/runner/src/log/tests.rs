@@ -1,6 +1,8 @@
 use std::fs;
 use std::io::Write;
 
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -124,7 +126,91 @@ fn the_tail_of_stderr_is_bounded() {
     assert!(tail.ends_with("line 9998\nline 9999"));
 }
 
+#[test]
+fn a_form_that_goes_on_after_a_cut_line_is_masked() {
+    let mut scene = Scene::new(&["s3cr3t-value-1"], 1 << 20);
+    let long = "x".repeat(2 * LINE_LIMIT);
+    scene.feed(&[format!("{long} czNjcjN0\nLXZhbHVlLTE=\n").as_bytes()]);
+    assert_eq!(scene.texts()[1], "***E=");
+}
+
+#[test]
+fn streams_and_lines_without_a_follower_are_read_apart() {
+    let mut scene = Scene::new(&["s3cr3t-value-1"], 1 << 20);
+    let (begin, rest) = ("czNjcjN0", "LXZhbHVlLTE=");
+    let mut out = Follower::new("none".into(), LogStream::Stdout);
+    let mut err = Follower::new("none".into(), LogStream::Stderr);
+    out.take(format!("{begin}\n").as_bytes(), &mut scene.log);
+    err.take(format!("{rest}\n{begin}\n").as_bytes(), &mut scene.log);
+    out.take(format!("{rest}\n").as_bytes(), &mut scene.log);
+    err.take(format!("{rest}\n").as_bytes(), &mut scene.log);
+    for line in [begin, rest] {
+        scene.log.agent(LogStream::Stderr, line.as_bytes(), line.len() as u64);
+    }
+    scene.log.flush();
+    assert_eq!(scene.texts(), ["***", rest, "***", "***E=", "***E=", "***", "***E="]);
+}
+
+/// Breaks a text into lines, as `base64 -w` and `fold` do.
+fn wrapped(text: &str, width: usize) -> String {
+    let lines = text.as_bytes().chunks(width).map(String::from_utf8_lossy);
+    Vec::from_iter(lines).join("\n")
+}
+
+/// The longest stretch of `whole` that can be read in `text`.
+fn longest_seen(whole: &str, text: &str) -> usize {
+    let mut longest = 0;
+    for from in 0..whole.len() {
+        while whole.get(from..=from + longest).is_some_and(|part| text.contains(part)) {
+            longest += 1;
+        }
+    }
+    longest
+}
+
+/// What of the base64 of `before` and `secret` the secret alone decides.
+fn base64_of(before: &str, secret: &str) -> (usize, usize) {
+    let bits = |text: &str| text.len() * 8;
+    (bits(before).div_ceil(6), (bits(before) + bits(secret)) / 6)
+}
+
+#[test]
+fn hex_wrapped_at_32_shows_nothing() {
+    let secret = "0123456789abcdefghij-klmnopqrstuvwxy";
+    for before in 0..40 {
+        let text = format!("{}{secret} and some more text", "#".repeat(before));
+        let lower = String::from_iter(text.bytes().map(|byte| format!("{byte:02x}")));
+        for hex in [lower.to_uppercase(), lower] {
+            let mut scene = Scene::new(&[secret], 1 << 20);
+            scene.feed(&[wrapped(&hex, 32).as_bytes()]);
+            let form = &hex[2 * before..2 * (before + secret.len())];
+            assert!(longest_seen(form, &scene.texts().concat()) < 8, "{before} bytes before");
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn no_width_lets_a_form_through(
+        secret in "[!-~&&[^#]]{8,60}",
+        before in 0_usize..90,
+        width in 1_usize..100,
+        url_safe: bool,
+        line_end in proptest::sample::select(vec!["\n", "\r\n", "\n  "]),
+        cut in 0_usize..200,
+    ) {
+        let before = "#".repeat(before);
+        let text = format!("{before}{secret}{}", "#".repeat(40));
+        let encoded = if url_safe { URL_SAFE.encode(text) } else { STANDARD.encode(text) };
+        let broken = wrapped(&encoded, width).replace('\n', line_end);
+        let mut scene = Scene::new(&[secret.as_str()], 1 << 20);
+        let (first, second) = broken.as_bytes().split_at(cut.min(broken.len()));
+        scene.feed(&[first, second]);
+        let joined: String = scene.texts().iter().map(|line| line.trim()).collect();
+        let (from, to) = base64_of(&before, &secret);
+        prop_assert!(longest_seen(&encoded[from..to], &joined) < 8, "{joined}");
+    }
+
     #[test]
     fn no_chunking_and_no_cut_lets_a_secret_through(
         before in (LINE_LIMIT - 40)..(LINE_LIMIT + 4),
