@@ -1,0 +1,10 @@
+//! Whole runs with the real program: each test makes a run directory, starts
+//! `errand-runner supervise` in it and looks at what is left.
+
+mod scene;
+
+mod ends;
+mod faults;
+mod formats;
+mod input;
+mod output;
