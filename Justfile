@@ -1,4 +1,5 @@
-# The repository's verbs. Run them as `./dev VERB`, which first installs the pinned tools.
+# The repository's verbs. demo, test, check and up go through `./dev VERB`, which first installs
+# the pinned tools; the others are for `just VERB`.
 
 set shell := ["sh", "-eu", "-c"]
 
@@ -36,7 +37,7 @@ fuzz target seconds="60":
 
 # Write the generated files anew
 gen:
-    UPDATE_SCHEMAS=1 UPDATE_EXAMPLES=1 cargo nextest run --workspace --lib -E 'test(current) | test(schema::)'
+    ERRAND_UPDATE=1 cargo nextest run --workspace --lib -E 'test(current) | test(schema::)'
 
 fmt:
     cargo fmt --all --check

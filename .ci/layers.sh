@@ -17,7 +17,7 @@ only() {
 
 tests='/tests\.rs$|/tests/|^tests/'
 mains='^src/main\.rs$|^workers/runner/src/main\.rs$'
-only '\bsqlx::' 'only records and catalog say sqlx' "^src/(records|catalog)(\.rs|/)|$tests"
+only '\bsqlx::' 'only records says sqlx' "^src/records(\.rs|/)|$tests"
 only '\baxum::' 'only http says axum' "^src/http(\.rs|/)|$tests"
 only '\basync_nats::' 'only streams::jetstream says async_nats' "^streams/src/jetstream(\.rs|/)|$tests"
 only '\bclap::' 'only the command line says clap' "^src/cli(\.rs|/)|$mains|$tests"

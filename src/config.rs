@@ -20,7 +20,7 @@ sections! {
     /// Keys that stand above all sections.
     General "" {
         /// Address and port of the HTTP API; port 0 picks a free one. Any address but loopback is
-        /// refused until authentication is configured.
+        /// refused: there is no authentication.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7740)),
         /// Where the platform keeps its data; `~/.local/share/errand` when absent.
         data_dir: Option<PathBuf> = None,

@@ -1,5 +1,5 @@
 //! Filesets: what they are called and which files they have. The files' bytes are blobs in the
-//! object store, and which of those are still needed is the sweeper's to find out.
+//! object store, which nothing removes yet: jobs may have pinned them.
 
 mod files;
 

@@ -11,7 +11,7 @@ use crate::id::Attempt;
 pub struct Claim {
     /// Format version; 1.
     pub v: u32,
-    /// Host, engine or cluster where the agent runs: only there can it be found again.
+    /// The data directory whose runs these are, by its id: only there can the agent be found again.
     pub place: String,
     /// The worker process: a name that is new at each start.
     pub worker: String,
@@ -52,6 +52,6 @@ pub struct End {
 pub enum Decision {
     /// Somebody cancelled the job: it never becomes completed.
     Cancel,
-    /// The agent had ended before: a cancel comes too late.
+    /// The agent had ended: a cancel comes too late.
     Closed,
 }

@@ -70,10 +70,11 @@ pub struct Staged {
 pub struct Invoked {
     /// How.
     pub outcome: Outcome,
-    /// The attempt that counts; absent when the agent was never started.
+    /// The attempt that counts; absent when the agent was never started, or nothing of it was
+    /// found again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
-    /// The results that count; keys that are not listed are swept.
+    /// The results that count; objects that are not listed stay until the job is deleted.
     pub results: Vec<SavedResult>,
 }
 
@@ -91,7 +92,7 @@ pub struct Acted {
 pub struct Archived {
     /// How it ended.
     pub outcome: Outcome,
-    /// The manifest: a pure function of the first five facts.
+    /// The manifest: a pure function of the first five facts and the packed log.
     pub manifest: ObjectRef,
     /// All log lines, as zstd-compressed JSON lines; absent when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +104,7 @@ pub struct Archived {
 pub struct Run {
     /// Which start of the agent it was.
     pub attempt: Attempt,
-    /// Host, engine or cluster.
+    /// The place where it ran: the id of its data directory.
     pub place: String,
     /// When the runner started.
     #[schemars(with = "DateTime")]

@@ -105,11 +105,6 @@ impl JetStream {
         self.client.flush().await.map_err(unavailable)
     }
 
-    /// Whether the connection stands now.
-    pub fn is_connected(&self) -> bool {
-        self.client.connection_state() == async_nats::connection::State::Connected
-    }
-
     async fn stream(&self, name: StreamName) -> Result<stream::Stream<()>, Error> {
         self.context.get_stream_no_info(name.as_str()).await.map_err(unavailable)
     }

@@ -1,7 +1,7 @@
 //! The chain: one table, a row per phase.
 //!
-//! Subjects, streams, consumers, metric labels, the API's phase names and the diagram in
-//! ARCHITECTURE.md are derived from [`Phase::spec`]. To see where a job goes next, read it.
+//! Subjects, streams, consumers, the API's phase names and the diagram of `errand topology` are
+//! derived from [`Phase::spec`]. To see where a job goes next, read it.
 
 use std::fmt;
 use std::str::FromStr;

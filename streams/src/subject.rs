@@ -1,4 +1,4 @@
-//! Subjects: the only file in which one is formatted or split.
+//! Subjects of facts, status and logs: the only file in which one of a job is formatted or split.
 //!
 //! A workspace may contain characters that mean something to NATS (above all `.`); they are
 //! written as `%` and two hexadecimal digits, so that a workspace is always one token.

@@ -77,7 +77,7 @@ pub struct ConsumerSpec {
     pub filter: String,
 }
 
-/// Limits that an installation chooses.
+/// Limits of the streams; every installation has the default, tests have others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of submissions that may wait; beyond, submissions are refused.

@@ -3,7 +3,8 @@
 //! `ERRAND_HOLD_AT=<point>` makes the process wait there for ever, after saying so on standard
 //! error; the test then kills it with SIGKILL, which is what a crash is.
 
-/// The rows of the crash table in ARCHITECTURE.md, in the order in which a delivery meets them.
+/// Where a process can be held, in the order in which a delivery meets them; the crash table in
+/// ARCHITECTURE.md is made of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// A delivery was received and decoded.
@@ -25,19 +26,7 @@ pub enum Point {
 }
 
 impl Point {
-    /// Every point.
-    pub const ALL: [Self; 8] = [
-        Self::Received,
-        Self::Claimed,
-        Self::Started,
-        Self::Saving,
-        Self::Saved,
-        Self::Acting,
-        Self::Published,
-        Self::Acknowledged,
-    ];
-
-    /// Its name in `ERRAND_HOLD_AT`; for points that every step has, `step:point`.
+    /// Its name behind the step's in `ERRAND_HOLD_AT`: `step:point`.
     pub const fn token(self) -> &'static str {
         match self {
             Self::Received => "received",

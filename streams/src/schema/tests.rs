@@ -2,14 +2,14 @@ use std::{env, fs, path::Path};
 
 use super::*;
 
-/// `UPDATE_SCHEMAS=1` (or `just gen`) writes the files; otherwise they must be current.
+/// `ERRAND_UPDATE=1` (or `just gen`) writes the files; otherwise they must be current.
 #[test]
 fn the_files_are_what_the_types_say() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
     for (name, schema) in all() {
         let path = folder.join(format!("{name}.json"));
         let wanted = serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n";
-        if env::var_os("UPDATE_SCHEMAS").is_some() {
+        if env::var_os("ERRAND_UPDATE").is_some() {
             fs::create_dir_all(&folder).expect("the folder can be made");
             fs::write(&path, &wanted).expect("the file can be written");
         }

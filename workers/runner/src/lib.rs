@@ -11,6 +11,7 @@
 //! stop          created by the worker: end the run now, for the reason inside
 //! base/         the Fabric base directory: ethos tree, workspace/, artifacts/
 //! home/ tmp/    HOME and TMPDIR of the agent, outside the base
+//! runner.err    what the supervisor says on stderr (created by the worker)
 //! agent.log     one JSON object a line, masked
 //! outcome.json  written last and atomically, whatever happened
 //! ```

@@ -33,7 +33,8 @@ impl Step for Archive {
 }
 
 impl Archive {
-    /// A pure function of the first five facts, so that writing it twice writes the same.
+    /// A pure function of the first five facts and the packed log, so that writing it twice writes
+    /// the same.
     async fn manifest(
         &self,
         job: &Context,

@@ -135,7 +135,8 @@ impl Invoke {
                 }
                 Ended::Vanished => {
                     let told = launch::lost("the agent was lost with the place where it ran");
-                    return self.not_run(job, launch::outcome(&told)).await;
+                    let outcome = self.decide(job, launch::outcome(&told)).await?;
+                    return Ok(Invoked::passed_on(outcome));
                 }
             }
         }
@@ -223,8 +224,13 @@ impl Invoke {
         Ok(run.attempt.0 < snapshot.max_attempts && self.ends.decided(job.job).await?.is_none())
     }
 
+    /// The end is not closed for this: no agent has ended, and a worker that comes after us must
+    /// come to the same reason again.
     async fn not_run(&self, job: &Context, outcome: Outcome) -> Result<Invoked, StepError> {
-        Ok(Invoked::passed_on(self.decide(job, outcome).await?))
+        let cancelled = self.ends.is_cancelled(job.job).await?;
+        let message = CANCELLED.to_owned();
+        let outcome = if cancelled { Outcome::Cancelled { message } } else { outcome };
+        Ok(Invoked::passed_on(outcome))
     }
 
     /// The agent ended and its runner says how: decide the end, save, tell.

@@ -28,8 +28,8 @@ const RENEW: Duration = Duration::from_secs(30);
 impl Invoke {
     /// Waits until the run has ended or is lost, and all of its log is passed on.
     ///
-    /// A worker that cannot reach the broker lets its agent run and passes nothing on until it
-    /// is back. What fails here meanwhile is said and tried again; the agent is none the worse.
+    /// A worker that cannot reach the broker lets its agent run, until the lease runs out, and
+    /// passes nothing on until it is back. What fails here meanwhile is said and tried again.
     pub(super) async fn watch(
         &self,
         job: &Context,
