@@ -26,8 +26,9 @@ use crate::store::Store;
 /// How long a runner may take to pass its start gate.
 const START: Duration = Duration::from_secs(20);
 
-/// Ending of directories that are being filled.
+/// Ending of directories that are being filled, and the age from which nobody fills one.
 const PARTIAL: &str = ".partial";
+const LEFT_BEHIND: Duration = Duration::from_secs(3600);
 
 /// How often its directory is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(5);
@@ -45,9 +46,11 @@ impl Process {
     /// An executor with its run directories below `runs`.
     pub fn new(runs: PathBuf, runner: PathBuf, store: Store) -> io::Result<Self> {
         fs::create_dir_all(&runs)?;
-        // One process owns this directory: what is half filled was left by one that died.
+        // Another worker may be filling one beside us; what is old was left by one that died.
         for entry in fs::read_dir(&runs)?.filter_map(Result::ok) {
-            if entry.file_name().to_string_lossy().ends_with(PARTIAL) {
+            let partial = entry.file_name().to_string_lossy().ends_with(PARTIAL);
+            let age = entry.metadata().and_then(|meta| meta.modified()).map(|time| time.elapsed());
+            if partial && age.is_ok_and(|age| age.is_ok_and(|age| age > LEFT_BEHIND)) {
                 remove_tree(&entry.path())?;
             }
         }
