@@ -1,10 +1,9 @@
 //! Submission: the first fact of a job that has a record. The record itself is made in
 //! `records`, out of what `catalog` prepared.
 
-use streams::broker::{self, Broker, Expect, Publication};
+use streams::broker::{self, Broker};
 use streams::envelope::Envelope;
 use streams::fact::Submitted;
-use streams::phase::Phase;
 
 use crate::records::Job;
 
@@ -17,16 +16,5 @@ pub async fn submit(broker: &dyn Broker, job: &Job) -> Result<(), broker::Error>
         traceparent: None,
         fact: Submitted { spec: None, name: Some(job.name.clone()) },
     };
-    let payload = envelope.encode().map_err(|error| broker::Error::Refused {
-        what: format!("submission of job {}", job.id),
-        reason: error.to_string(),
-    })?;
-    let publication = Publication {
-        subject: envelope.subject(),
-        payload: payload.into(),
-        message_id: Some(job.id.message_id(Phase::Submitted)),
-        expect: Expect::Empty,
-        traceparent: None,
-    };
-    broker.publish(publication).await.map(drop)
+    broker.publish(envelope.publication()?).await.map(drop)
 }

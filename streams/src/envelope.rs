@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::broker::{self, Expect, Publication};
 use crate::fact::Fact;
 use crate::id::JobId;
 use crate::subject::{self, FactSubject};
@@ -111,6 +112,22 @@ impl<F: Fact> Envelope<F> {
         let mut object = fields(&head)?;
         object.extend(fields(&self.fact)?);
         serde_json::to_vec(&object)
+    }
+
+    /// The message as every fact is published: to a subject that must be empty, under an id that
+    /// is the same for whoever publishes it.
+    pub fn publication(&self) -> Result<Publication, broker::Error> {
+        let payload = self.encode().map_err(|error| broker::Error::Refused {
+            what: format!("fact {} of job {}", F::PHASE, self.job),
+            reason: error.to_string(),
+        })?;
+        Ok(Publication {
+            subject: self.subject(),
+            payload: payload.into(),
+            message_id: Some(self.job.message_id(F::PHASE)),
+            expect: Expect::Empty,
+            traceparent: self.traceparent.clone(),
+        })
     }
 
     /// Reads a message. `stored_at` is when the server stored it, for submitters that say no

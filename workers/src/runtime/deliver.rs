@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
-use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::json;
 use streams::broker::{self, Broker, Delivery, Expect, Publication, Published};
@@ -139,10 +138,7 @@ async fn is_done<S: Step>(
 
 /// Stores the next fact. That it stands already is as good.
 async fn publish<F: Fact>(runtime: &Runtime, next: &Envelope<F>) -> Result<(), broker::Error> {
-    let payload = next.encode().map_err(|error| broker::Error::Refused {
-        what: format!("fact {}", F::PHASE),
-        reason: error.to_string(),
-    })?;
+    let publication = next.publication()?;
     // Whoever consumes it must be there first, or nobody looks for work of a new workspace.
     if let Some(follows) = F::PHASE.spec().next
         && follows.share == Share::PerWorkspace
@@ -150,7 +146,7 @@ async fn publish<F: Fact>(runtime: &Runtime, next: &Envelope<F>) -> Result<(), b
         let consumer = topology::step_consumer(follows.step, &next.workspace);
         retried(|| runtime.broker.ensure_consumer(&consumer)).await?;
     }
-    let published = retried(|| put::<F>(&*runtime.broker, next, payload.clone().into())).await?;
+    let published = retried(|| runtime.broker.publish(publication.clone())).await?;
     let stored = matches!(published, Published::Stored(_));
     tracing::info!(phase = %F::PHASE, stored, "fact");
     // Where another fact stood already, that one says how the job goes on.
@@ -180,26 +176,7 @@ pub(crate) async fn put_invoked(
 ) -> Result<(), broker::Error> {
     let workspace = workspace.to_owned();
     let envelope = Envelope { job, workspace, at: Timestamp::now(), traceparent: None, fact };
-    let payload = envelope.encode().map_err(|error| broker::Error::Refused {
-        what: "fact invoked".to_owned(),
-        reason: error.to_string(),
-    })?;
-    put::<Invoked>(broker, &envelope, payload.into()).await.map(drop)
-}
-
-async fn put<F: Fact>(
-    broker: &dyn Broker,
-    envelope: &Envelope<F>,
-    payload: Bytes,
-) -> Result<Published, broker::Error> {
-    let publication = Publication {
-        subject: envelope.subject(),
-        payload,
-        message_id: Some(envelope.job.message_id(F::PHASE)),
-        expect: Expect::Empty,
-        traceparent: envelope.traceparent.clone(),
-    };
-    broker.publish(publication).await
+    broker.publish(envelope.publication()?).await.map(drop)
 }
 
 /// Work that took hours is not thrown away because the queue is away for a minute.
