@@ -37,7 +37,12 @@ fn agent(name: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn routes_that_are_not_there() {
-    let api = Harness::start().await;
+    for api in Harness::start_both().await {
+        routes_not_there(&api).await;
+    }
+}
+
+async fn routes_not_there(api: &Harness) {
     api.get("/nope").await.answers(404, json!({"detail": "Not Found"}));
     let wrong = api.send("PATCH", JOBS, None).await;
     assert!(wrong.headers.get("allow").is_some());

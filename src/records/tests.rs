@@ -8,7 +8,7 @@ mod full_disk;
 pub(crate) mod job;
 mod listing;
 mod names;
-mod postgres;
+pub(crate) mod postgres;
 mod projection;
 mod text;
 

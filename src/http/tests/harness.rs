@@ -21,6 +21,7 @@ use workers::store::{Store, StoreConfig};
 use crate::catalog::{CatalogService, Settings};
 use crate::http::{App, router};
 use crate::records::Records;
+use crate::records::tests::postgres;
 use crate::secrets::{Sealer, SecretStore};
 
 /// A running API. Its servers end with it.
@@ -33,6 +34,7 @@ pub(super) struct Harness {
     client: reqwest::Client,
     _servers: JoinSet<()>,
     _directory: tempfile::TempDir,
+    _postgres: Option<postgres::Server>,
 }
 
 /// An answer.
@@ -45,9 +47,21 @@ pub(super) struct Answer {
 }
 
 impl Harness {
+    /// One over SQLite.
     pub(super) async fn start() -> Self {
+        Self::over(None).await
+    }
+
+    /// One over each database: what holds for one must hold for the other.
+    pub(super) async fn start_both() -> [Self; 2] {
+        let postgres = Self::over(Some(postgres::Server::start())).await;
+        [Self::start().await, postgres]
+    }
+
+    async fn over(postgres: Option<postgres::Server>) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let database = format!("sqlite://{}", directory.path().join("errand.db").display());
+        let sqlite = format!("sqlite://{}", directory.path().join("errand.db").display());
+        let database = postgres.as_ref().map_or(sqlite, postgres::Server::url);
         let records = Records::connect(&database).await.expect("records open");
         let mut servers = JoinSet::new();
         let store = Store::new(&start_store(directory.path(), &mut servers).await);
@@ -69,8 +83,8 @@ impl Harness {
         });
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
         let client = client.build().expect("a client");
-        let (_servers, _directory) = (servers, directory);
-        Self { url, records, store, broker, catalog, client, _servers, _directory }
+        let (_servers, _directory, _postgres) = (servers, directory, postgres);
+        Self { url, records, store, broker, catalog, client, _servers, _directory, _postgres }
     }
 
     pub(super) async fn get(&self, path: &str) -> Answer {
