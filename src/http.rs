@@ -15,6 +15,7 @@ mod agents;
 mod execute;
 mod files;
 mod filesets;
+mod holds;
 mod jobs;
 mod logs;
 mod platform;
@@ -154,8 +155,8 @@ fn job(at: &str) -> Router<Api> {
 #[rustfmt::skip]
 fn generic_job(at: &str) -> Router<Api> {
     Router::new()
-        .route(&format!("{at}/pause"), post(jobs::unchanged))
-        .route(&format!("{at}/resume"), post(jobs::unchanged))
+        .route(&format!("{at}/pause"), post(holds::pause))
+        .route(&format!("{at}/resume"), post(holds::resume))
         .route(&format!("{at}/status-details"), patch(jobs::patch_details))
         .route(&format!("{at}/steps"), get(jobs::steps))
         .route(&format!("{at}/steps/{{step}}"), get(jobs::step))

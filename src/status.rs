@@ -104,20 +104,33 @@ pub async fn tell(
 
 /// Says that a job's end was asked for.
 pub async fn tell_cancelling(broker: &dyn Broker, job: &Job) -> Result<bool, Error> {
-    let message = StatusMessage {
+    let message = asked(job, Status::Cancelling);
+    tell(broker, By::Api, format!("{}:cancelling", job.id), &message).await
+}
+
+/// Says that a job is held back, or no longer.
+pub async fn tell_held(broker: &dyn Broker, job: &Job) -> Result<bool, Error> {
+    let message = asked(job, job.status);
+    // A job may be held and let go any number of times: each is news.
+    let message_id = format!("{}:{}:{}", job.id, job.status, message.at.as_microsecond());
+    tell(broker, By::Api, message_id, &message).await
+}
+
+/// What somebody asked for, as news of a job as it stands.
+fn asked(job: &Job, status: Status) -> StatusMessage {
+    StatusMessage {
         v: 1,
         job: job.id,
         workspace: job.workspace.clone(),
         name: job.name.clone(),
         at: Timestamp::now(),
-        status: Status::Cancelling,
+        status,
         phase: job.phase,
         attempt: job.attempt,
         code: None,
-        message: "Job is cancelling".to_owned(),
+        message: format!("Job is {status}"),
         details: job.status_details.clone(),
-    };
-    tell(broker, By::Api, format!("{}:cancelling", job.id), &message).await
+    }
 }
 
 /// Whether one of us said it.

@@ -50,9 +50,12 @@ impl Collection {
 
 /// Finds a job by name or id.
 pub(super) async fn find(api: &Api, workspace: &str, name: &str) -> Answer<Job> {
-    or_not_found(api.records.jobs().get(workspace, name).await, || {
-        format!("Job '{name}' not found in workspace '{workspace}'.")
-    })
+    or_not_found(api.records.jobs().get(workspace, name).await, || missing(workspace, name))
+}
+
+/// The text for a job that is not there.
+pub(super) fn missing(workspace: &str, name: &str) -> String {
+    format!("Job '{name}' not found in workspace '{workspace}'.")
 }
 
 /// Lists jobs.
@@ -179,7 +182,7 @@ pub(super) async fn cancel(
         return Ok(Json(collection.show(&job)));
     }
     let job = or_not_found(api.records.jobs().request_cancel(job.id).await, || {
-        format!("Job '{name}' not found in workspace '{workspace}'.")
+        missing(&workspace, &name)
     })?;
     if job.status == Status::Cancelling
         && let Err(error) = status::tell_cancelling(&*api.broker, &job).await
@@ -193,14 +196,6 @@ pub(super) async fn cancel(
         tracing::warn!(job.id = %job.id, %error, "cancel is decided, its end is left to the sweeper");
     }
     Ok(Json(collection.show(&job)))
-}
-
-/// Pause and resume: a job that cannot be held is answered unchanged.
-pub(super) async fn unchanged(
-    State(api): State<Api>,
-    Path((workspace, name)): Path<(String, String)>,
-) -> Answer<Json<Value>> {
-    Ok(Json(job_view::generic(&find(&api, &workspace, &name).await?)))
 }
 
 /// Deletes a finished job with its results.

@@ -18,7 +18,10 @@ use super::{Error, Result, fresh_id};
 
 /// The steps by which tables came to be what they are, oldest first. A step that was released is
 /// never edited: the next one mends it.
-const MIGRATIONS: [(&str, &str); 1] = [("records", include_str!("migrations/0001_records.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("records", include_str!("migrations/0001_records.sql")),
+    ("holds", include_str!("migrations/0002_holds.sql")),
+];
 
 /// The workspaces that are always there.
 const SEEDED: [&str; 2] = ["default", "system"];

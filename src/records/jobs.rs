@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use streams::id::{Attempt, JobId};
+use streams::job::Hold;
 use streams::outcome::{Outcome, Status};
 use streams::phase::Phase;
 use streams::snapshot::{Snapshot, Spec};
@@ -76,6 +77,8 @@ pub struct Job {
     pub output_location: Option<String>,
     /// Whether somebody asked for its end.
     pub cancel_requested: bool,
+    /// Whether somebody keeps it from being started.
+    pub hold: Hold,
     /// When it was admitted.
     pub created_at: Timestamp,
     /// The same; its status does not move it.
@@ -167,6 +170,7 @@ fn read(row: &Row) -> Result<Job> {
         custom_fields: row.optional_json("custom_fields")?,
         output_location: row.optional_text("output_location")?,
         cancel_requested: life.facts.cancel_requested,
+        hold: life.facts.hold,
         created_at: row.time("created_at")?,
         updated_at: row.time("updated_at")?,
         started_at: life.started_at(),

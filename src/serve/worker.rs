@@ -11,6 +11,7 @@ use workers::claims::Claims;
 use workers::ends::Ends;
 use workers::executor::Executor;
 use workers::executor::process::Process;
+use workers::holds::Holds;
 use workers::janitor::Janitor;
 use workers::logs::{LogReader, LogSink};
 use workers::patience::Patience;
@@ -107,6 +108,7 @@ fn invoke(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyho
     Ok(Invoke {
         claims,
         ends: Ends::new(broker()),
+        holds: Holds::new(broker()),
         executor: Arc::clone(executor),
         secrets: Arc::new(parts.secrets.clone()),
         store: parts.store.clone(),

@@ -13,7 +13,46 @@ pub struct Step {
     pub outcome: Option<Outcome>,
 }
 
-/// Where a job is. Everything that users see of it follows from these four.
+/// Whether somebody keeps a job from being started. It means nothing once an agent runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// Nobody ever did.
+    #[default]
+    Never,
+    /// Somebody does.
+    Held,
+    /// Somebody did and let it go.
+    Released,
+}
+
+/// A word that is no [`Hold`].
+#[derive(Debug, thiserror::Error)]
+#[error("unknown hold '{0}'")]
+pub struct UnknownHold(String);
+
+impl Hold {
+    /// Its spelling.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Held => "held",
+            Self::Released => "released",
+        }
+    }
+}
+
+impl std::str::FromStr for Hold {
+    type Err = UnknownHold;
+
+    fn from_str(word: &str) -> Result<Self, UnknownHold> {
+        [Self::Never, Self::Held, Self::Released]
+            .into_iter()
+            .find(|hold| hold.as_str() == word)
+            .ok_or_else(|| UnknownHold(word.to_owned()))
+    }
+}
+
+/// Where a job is. Everything that users see of it follows from these five.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     /// The furthest phase that is proved.
@@ -24,6 +63,8 @@ pub struct Job {
     pub running: Option<Attempt>,
     /// Whether somebody asked for its end.
     pub cancel_requested: bool,
+    /// Whether somebody keeps it from being started.
+    pub hold: Hold,
 }
 
 /// What became of a fact.
@@ -40,7 +81,13 @@ pub enum Transition {
 impl Job {
     /// A job of which the record says that it was admitted.
     pub const fn admitted() -> Self {
-        Self { phase: Phase::Submitted, outcome: None, running: None, cancel_requested: false }
+        Self {
+            phase: Phase::Submitted,
+            outcome: None,
+            running: None,
+            cancel_requested: false,
+            hold: Hold::Never,
+        }
     }
 
     /// Takes in a fact. Facts may repeat and arrive late or out of order: a phase proves all
@@ -78,12 +125,25 @@ impl Job {
         }
     }
 
+    /// What users see of a job that waits for its agent's start.
+    fn waiting(&self) -> Status {
+        match (self.hold, self.phase) {
+            // Until it is staged, there is work that goes on.
+            (Hold::Held, Phase::Staged) => Status::Paused,
+            (Hold::Held, _) => Status::Pausing,
+            (Hold::Released, _) => Status::Resuming,
+            (Hold::Never, Phase::Submitted) => Status::Created,
+            (Hold::Never, _) => Status::Pending,
+        }
+    }
+
     /// What users see. Terminal only when the last fact stands.
     pub fn status(&self) -> Status {
         match (&self.outcome, self.phase) {
             (Some(outcome), Phase::Archived) => outcome.status(),
             (Some(Outcome::Cancelled { .. }), _) => Status::Cancelling,
             _ if self.cancel_requested && self.phase < Phase::Invoked => Status::Cancelling,
+            (None, phase) if phase < Phase::Invoked && self.running.is_none() => self.waiting(),
             (_, Phase::Submitted) => Status::Created,
             (_, Phase::Resolved | Phase::Staged) if self.running.is_none() => Status::Pending,
             _ => Status::Active,

@@ -34,6 +34,8 @@ pub enum Bucket {
     Claims,
     /// Who decided a job's end.
     Ends,
+    /// Who keeps a job from being started.
+    Holds,
 }
 
 /// What happens when a stream is full.
@@ -121,13 +123,14 @@ impl StreamName {
 
 impl Bucket {
     /// Every bucket.
-    pub const ALL: [Self; 2] = [Self::Claims, Self::Ends];
+    pub const ALL: [Self; 3] = [Self::Claims, Self::Ends, Self::Holds];
 
     /// Its name on the server.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Claims => "claims",
             Self::Ends => "ends",
+            Self::Holds => "holds",
         }
     }
 }

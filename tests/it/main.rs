@@ -7,6 +7,7 @@
 
 mod harness;
 
+mod holds;
 mod lifecycle;
 mod slots;
 

@@ -11,6 +11,7 @@ pub mod runtime;
 pub mod claims;
 pub mod control;
 pub mod ends;
+pub mod holds;
 
 pub mod executor;
 pub mod janitor;

@@ -59,6 +59,9 @@ pub enum StepError {
         /// What is missing.
         reason: String,
     },
+    /// Somebody keeps the job from being started.
+    #[error("the job is held back")]
+    Held,
     /// The job is deleted: there is nothing to do, and no fact to produce.
     #[error("the job was deleted")]
     Deleted,

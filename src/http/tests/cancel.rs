@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use workers::claims::Claims;
 use workers::ends::Ends;
 use workers::executor::process::Process;
+use workers::holds::Holds;
 use workers::logs::LogSink;
 use workers::patience::Patience;
 use workers::runtime::{self, Steps};
@@ -124,6 +125,7 @@ fn invoke(api: &Harness, directory: &std::path::Path) -> Invoke {
     Invoke {
         claims: claims.expect("a directory for locks"),
         ends: Ends::new(broker()),
+        holds: Holds::new(broker()),
         executor: Arc::new(executor.expect("a directory for runs")),
         secrets: Arc::new(SecretStore::new(api.records.clone(), sealer)),
         logs: LogSink::new(broker(), store.clone()),

@@ -1,4 +1,4 @@
-//! How jobs end for their owners and for the sweeper: cancelled, deleted, swept.
+//! What owners ask of a job and what sweepers do: held, cancelled, deleted, swept.
 
 use futures_util::FutureExt;
 use jiff::Timestamp;
@@ -25,7 +25,17 @@ impl Jobs<'_> {
     /// Notes that somebody asked for a job's end, and returns the job. One that has ended stays
     /// as it is.
     pub async fn request_cancel(&self, job: JobId) -> Result<Job> {
-        self.0.write(job, |job, db| request_cancel(*job, db).boxed()).await
+        self.0.write(job, |job, db| ask(*job, "cancel_requested = 1", db).boxed()).await
+    }
+
+    /// Notes that somebody keeps a job from being started, and returns the job.
+    pub async fn hold(&self, job: JobId) -> Result<Job> {
+        self.0.write(job, |job, db| ask(*job, "hold = 'held'", db).boxed()).await
+    }
+
+    /// Notes that somebody who kept a job from being started lets it go, and returns the job.
+    pub async fn release(&self, job: JobId) -> Result<Job> {
+        self.0.write(job, |job, db| ask(*job, "hold = 'released'", db).boxed()).await
     }
 
     /// Hides a job for good and keeps its id from coming back: the first step of deleting it.
@@ -115,10 +125,11 @@ fn finished(rest: &str) -> Statement {
     ))
 }
 
-async fn request_cancel(job: JobId, db: &mut AnyConnection) -> Result<Job> {
+/// Notes what somebody asked for, unless the job has ended.
+async fn ask(job: JobId, wish: &'static str, db: &mut AnyConnection) -> Result<Job> {
     let id = job.to_string();
     let asked = assembled(format!(
-        "UPDATE jobs SET cancel_requested = 1
+        "UPDATE jobs SET {wish}
          WHERE id = $1 AND deleted_at IS NULL AND ended_at IS NULL RETURNING {}",
         Life::COLUMNS
     ));

@@ -119,7 +119,10 @@ impl Life {
         match facts.status() {
             Status::Created => {}
             Status::Pending => say(json!({"message": "Subprocess scheduled"})),
-            Status::Active | Status::Pausing | Status::Paused | Status::Resuming => {
+            held @ (Status::Pausing | Status::Paused | Status::Resuming) => {
+                say(json!({"message": format!("Job is {held}")}));
+            }
+            Status::Active => {
                 say(json!({"message": "Job is running"}));
                 say(running());
             }
@@ -174,7 +177,7 @@ impl Life {
 
     /// The columns that [`Self::read`] needs.
     pub(in crate::records) const COLUMNS: &'static str = "id, name, workspace, phase, outcome, run,
-         phase_times, running, cancel_requested, patched_details";
+         phase_times, running, cancel_requested, hold, patched_details";
 
     pub(in crate::records) fn read(row: &Row) -> Result<Self> {
         let running: Option<Running> = row.optional_json("running")?;
@@ -183,6 +186,7 @@ impl Life {
             outcome: row.optional_json("outcome")?,
             running: None,
             cancel_requested: row.flag("cancel_requested")?,
+            hold: row.word("hold")?,
         };
         if let Some(running) = &running {
             facts.started(running.attempt);

@@ -190,3 +190,30 @@ fn the_last_fact_alone_is_enough() {
     assert_eq!(job.status(), Status::Error);
     assert_eq!(job.apply(&archived), Transition::Repeated);
 }
+
+#[test]
+fn a_held_job_waits_until_it_runs_or_ends() {
+    use Status::{Active, Cancelling, Completed, Created, Paused, Pausing, Pending, Resuming};
+    let expected: [(Hold, [Status; 6]); 3] = [
+        (Hold::Never, [Created, Pending, Pending, Active, Active, Completed]),
+        (Hold::Held, [Pausing, Pausing, Paused, Active, Active, Completed]),
+        (Hold::Released, [Resuming, Resuming, Resuming, Active, Active, Completed]),
+    ];
+    for (hold, expected) in expected {
+        assert_eq!(hold.as_str().parse::<Hold>().ok(), Some(hold));
+        let mut job = Job { hold, ..Job::admitted() };
+        let seen = chain(Phase::Invoked, &Outcome::Succeeded).into_iter().map(|fact| {
+            tell(&mut job, &fact);
+            job.status()
+        });
+        assert_eq!(seen.collect::<Vec<_>>(), expected, "{hold:?}");
+    }
+    let staged = Step { phase: Phase::Staged, outcome: None };
+    let mut job = Job { hold: Hold::Held, cancel_requested: true, ..Job::admitted() };
+    job.apply(&staged);
+    assert_eq!(job.status(), Cancelling);
+    let mut job = Job { hold: Hold::Held, ..Job::admitted() };
+    job.apply(&staged);
+    job.started(Attempt::FIRST);
+    assert_eq!(job.status(), Active, "a hold that came too late means nothing");
+}

@@ -25,6 +25,7 @@ use crate::control::CANCELLED;
 use crate::ends::Ends;
 use crate::executor::{self, Executor, RunName};
 use crate::fault::{self, Point};
+use crate::holds::Holds;
 use crate::logs::LogSink;
 use crate::patience::Patience;
 use crate::ports::{Secrets, SecretsError};
@@ -51,6 +52,8 @@ pub struct Invoke {
     pub claims: Claims,
     /// Who decides how it ends.
     pub ends: Ends,
+    /// Who keeps jobs from being started.
+    pub holds: Holds,
     /// Where.
     pub executor: Arc<dyn Executor>,
     /// Opened at launch.
@@ -88,6 +91,9 @@ impl Step for Invoke {
     async fn run(&self, job: &Context, fact: Staged) -> Result<Invoked, StepError> {
         if let Some(outcome) = fact.outcome {
             return Ok(Invoked::passed_on(outcome));
+        }
+        if self.holds.keeps_waiting(job.job).await? {
+            return Err(StepError::Held);
         }
         let held = match self.claims.take(job.job).await? {
             Grant::Held(held) => held,
@@ -169,6 +175,10 @@ impl Invoke {
                 }
                 // The agent has run to its end; only its directory is gone.
                 Some(Decision::Closed) => return Ok(Ended::Vanished),
+            }
+            // A hold that came just before the claim: the claim is kept, and the agent waits.
+            if self.holds.is_held(job.job).await? {
+                return Err(StepError::Held);
             }
             if let Some(outcome) = self.start(job, staged, snapshot, held, run).await? {
                 return Ok(Ended::NotRun(outcome));
