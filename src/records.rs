@@ -13,6 +13,7 @@ mod statement;
 mod writer;
 
 mod agents;
+mod environments;
 mod filesets;
 mod jobs;
 mod projection;
@@ -22,6 +23,7 @@ mod workspaces;
 use std::sync::Arc;
 
 pub use agents::{Agent, Agents, NewAgent};
+pub use environments::{Environment, EnvironmentKind, Environments, NewEnvironment};
 pub use error::Error;
 pub use filesets::{Fileset, FilesetChange, Filesets, NewFileset};
 pub use jobs::{Admitted, Finished, Job, JobFilter, Jobs, NewJob, ResultRow};
@@ -71,6 +73,11 @@ impl Records {
     /// The registered agents.
     pub fn agents(&self) -> Agents<'_> {
         Agents(self)
+    }
+
+    /// The environments, environment specs or compute specs.
+    pub fn environments(&self, kind: EnvironmentKind) -> Environments<'_> {
+        Environments { records: self, kind }
     }
 
     /// The filesets and their files.

@@ -20,7 +20,8 @@ use super::{Error, Result, fresh_id};
 /// never edited: the next one mends it.
 const MIGRATIONS: &[(&str, &str)] = &[
     ("records", include_str!("migrations/0001_records.sql")),
-    ("holds", include_str!("migrations/0002_holds.sql")),
+    ("environments", include_str!("migrations/0002_environments.sql")),
+    ("holds", include_str!("migrations/0004_holds.sql")),
 ];
 
 /// The workspaces that are always there.
