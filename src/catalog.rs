@@ -8,40 +8,41 @@ mod action;
 mod admit;
 mod agent;
 pub mod agent_config;
+mod context_schema;
 mod environment;
+mod image;
 pub(crate) mod names;
 pub(crate) mod refs;
 mod refusal;
 pub(crate) mod request;
+mod resolve;
 pub(crate) mod shape;
 mod workdir;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use streams::id::JobId;
-use streams::snapshot::{AgentSnapshot, Snapshot, Spec};
 use workers::store::Store;
 
 use crate::files::Files;
-use crate::records::{self, NewJob, Records};
+use crate::records::{NewJob, Records};
 use request::Request;
 
 pub(crate) use action::{INSTALLED as INSTALLED_ACTIONS, installed as check_action};
 pub(crate) use admit::name_taken;
-pub(crate) use environment::MAX_VALUE_BYTES;
+pub(crate) use context_schema::check_schema;
+pub(crate) use environment::{MAX_VALUE_BYTES, read_stored, show_stored};
 pub use refusal::Refusal;
 pub(crate) use refusal::SOURCE;
 pub use shape::{Loc, Violation};
-
-/// Limits of the spec that this executor does not watch over yet. A job that asks for one is
-/// refused; silence would be a promise.
-const NOT_ENFORCED: [&str; 3] = ["idle_timeout_seconds", "max_cost_usd", "queue_timeout_seconds"];
 
 /// What an installation allows its jobs.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The longest `timeout_seconds`.
     pub max_timeout_seconds: f64,
+    /// The image of jobs that name none.
+    pub default_image: Option<String>,
     /// The only execution profile.
     pub profile: Profile,
 }
@@ -53,6 +54,8 @@ pub struct Profile {
     pub name: String,
     /// Whether it runs images.
     pub images: bool,
+    /// The image of jobs that name none, where the platform has no default either.
+    pub default_task_image: Option<String>,
     /// Whether it can hold an agent to a limit of processors and memory.
     pub limits: bool,
     /// How many GPUs it has.
@@ -61,8 +64,40 @@ pub struct Profile {
 
 impl Default for Settings {
     fn default() -> Self {
-        let profile = Profile { name: "default".to_owned(), images: false, limits: false, gpus: 0 };
-        Self { max_timeout_seconds: 7.0 * 24.0 * 3600.0, profile }
+        let profile = Profile {
+            name: "default".to_owned(),
+            images: false,
+            default_task_image: None,
+            limits: false,
+            gpus: 0,
+        };
+        Self { max_timeout_seconds: 7.0 * 24.0 * 3600.0, default_image: None, profile }
+    }
+}
+
+impl Settings {
+    /// Checks that they fit together: a default that no job could have is a mistake of whoever
+    /// configured it, not of everybody who submits.
+    pub fn check(&self) -> Result<(), String> {
+        let profile = &self.profile;
+        for (key, image) in [
+            ("agents.jobs.default_image", &self.default_image),
+            ("default_task_image", &profile.default_task_image),
+        ] {
+            let image = image.as_deref().filter(|image| !image.trim().is_empty());
+            let Some(image) = image else { continue };
+            if !profile.images {
+                return Err(format!(
+                    "{key} is '{image}', but the execution profile '{}' runs no images; leave the \
+                     key out",
+                    profile.name
+                ));
+            }
+            if !image::is_reference(image) {
+                return Err(format!("{key} is '{image}', which is not a valid image reference"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -148,157 +183,6 @@ impl CatalogService {
         }
         Ok(())
     }
-
-    /// Decides everything that a job runs with.
-    async fn resolve(
-        &self,
-        workspace: &str,
-        name: &str,
-        spec: &request::Spec,
-    ) -> Result<Snapshot, Refusal> {
-        self.check_bounds(spec)?;
-        let agent = self.resolve_agent(workspace, &spec.agent).await?;
-        let input = spec.input.clone().or(agent.default_input);
-        let input = input.ok_or_else(|| vec![Violation::missing(&at("input"), &spec.sent)])?;
-        let mut config = agent.config;
-        let (secrets, compute) = merge_environment(workspace, &mut config, &spec.environment)?;
-        if let Some(turns) = spec.max_turns {
-            config["runtime"]["max_turns"] = json!(turns);
-        }
-        let config = agent_config::normalise(&config)
-            .map_err(|text| Refusal::Transform(format!("Invalid agent config: {text}")))?;
-        if config["environment"]["provider"] != "local" {
-            return Err(Refusal::Transform(
-                "agents.execute jobs only support local Fabric environments.".to_owned(),
-            ));
-        }
-        let workdir = self.pin_workdir(workspace, spec.workdir.as_ref()).await?;
-        let action = action::choose(spec.post_run_action.as_ref(), &agent.post_run_actions)
-            .map_err(Refusal::Transform)?;
-        if let Some(compute) = &compute {
-            environment::check_compute(compute, &self.settings.profile)
-                .map_err(Refusal::Compile)?;
-        }
-        environment::check_secrets(&secrets).map_err(Refusal::Compile)?;
-        environment::check_plain(&config["environment"]["env"]).map_err(Refusal::Compile)?;
-        self.check_secrets_exist(workspace, &secrets).await?;
-        Ok(Snapshot {
-            name: name.to_owned(),
-            input,
-            context: spec.context.clone().unwrap_or_default(),
-            timeout_seconds: spec.timeout_seconds,
-            max_attempts: spec.max_attempts.unwrap_or(1),
-            spec: Spec {
-                request: spec.request.clone(),
-                agent: AgentSnapshot {
-                    name: agent.name,
-                    workspace: agent.workspace,
-                    config: Value::Object(config),
-                    config_format: agent_config::FORMAT.to_owned(),
-                },
-                agent_ref: agent.agent_ref,
-                workdir: workdir.shown,
-                compute,
-                secrets,
-                post_run_action: action,
-                context: spec.context.clone(),
-            },
-            base: workdir.base,
-            mounts: workdir.mounts,
-            ethos: agent.ethos,
-        })
-    }
-
-    /// What the spec may not ask for here, whatever else it says.
-    fn check_bounds(&self, spec: &request::Spec) -> Result<(), Refusal> {
-        let (max, profile) = (self.settings.max_timeout_seconds, &self.settings.profile);
-        let mut wrong = Vec::new();
-        if spec.timeout_seconds > max {
-            let msg = format!("Input should be less than or equal to {max}");
-            let entry = Violation::new(
-                "less_than_equal",
-                &at("timeout_seconds"),
-                msg,
-                &json!(spec.timeout_seconds),
-            );
-            wrong.push(entry.with(json!({"le": max})));
-        }
-        if !spec.image.is_empty() && !profile.images {
-            let text = format!(
-                "image '{}': the execution profile '{}' runs no images",
-                spec.image, profile.name
-            );
-            wrong.push(Violation::rule(&at("image"), &text, &json!(spec.image)));
-        }
-        for name in NOT_ENFORCED {
-            if let Some(value) = spec.others.get(name) {
-                let text = format!(
-                    "{name}: the execution profile '{}' does not watch over it; leave it out",
-                    profile.name
-                );
-                wrong.push(Violation::rule(&at(name), &text, value));
-            }
-        }
-        if !wrong.is_empty() {
-            return Err(wrong.into());
-        }
-        match &spec.context {
-            Some(context) if context.contains_key("nemo_helix") => Err(Refusal::Unprocessable(
-                "context must not set the reserved key 'nemo_helix'.".to_owned(),
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    async fn check_secrets_exist(
-        &self,
-        workspace: &str,
-        secrets: &environment::Secrets,
-    ) -> Result<(), Refusal> {
-        for reference in secrets.values() {
-            let (workspace, name) = refs::in_workspace(reference, workspace);
-            match self.records.secrets().get(workspace, name).await {
-                Ok(_) => {}
-                Err(records::Error::NotFound) => {
-                    return Err(Refusal::Conflict(
-                        "Unable to create job because one or more referenced secrets were not \
-                         found or are not accessible. Verify each platform_spec secret reference \
-                         uses the expected workspace/name and that you have access."
-                            .to_owned(),
-                    ));
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Merges the environment; answers its secrets and its compute spec.
-fn merge_environment(
-    workspace: &str,
-    config: &mut Value,
-    environment: &Option<Value>,
-) -> Result<(environment::Secrets, Option<Value>), Refusal> {
-    let missing = |kind: &str, reference: &str| {
-        let (workspace, name) = refs::in_workspace(reference, workspace);
-        Refusal::Transform(format!("{kind} '{name}' not found in workspace '{workspace}'."))
-    };
-    let Some(environment) = environment else { return Ok(Default::default()) };
-    if let Value::String(reference) = environment {
-        return Err(missing("AgentEnvironment", reference));
-    }
-    let secrets = match &environment["environment_spec"] {
-        Value::Null => environment::Secrets::new(),
-        Value::String(reference) => return Err(missing("AgentEnvironmentSpec", reference)),
-        spec => environment::merge(config, spec).map_err(Refusal::Transform)?,
-    };
-    let compute = match &environment["compute_spec"] {
-        Value::Null => None,
-        Value::String(reference) => return Err(missing("AgentComputeSpec", reference)),
-        compute => Some(compute.clone()),
-    };
-    Ok((secrets, compute))
 }
 
 /// The client's own mark, which the reference's typed route always leaves on a job.
@@ -311,9 +195,4 @@ fn with_telemetry(custom_fields: Option<Map<String, Value>>) -> Map<String, Valu
         plugins.push(json!("agents-plugin-execute"));
     }
     fields
-}
-
-/// Where a field of the spec stands.
-fn at(field: &str) -> [Loc; 3] {
-    ["body".into(), "spec".into(), field.into()]
 }

@@ -12,6 +12,7 @@ mod list;
 mod range;
 
 mod agents;
+mod environments;
 mod execute;
 mod files;
 mod filesets;
@@ -39,7 +40,7 @@ use workers::store::Store;
 use crate::catalog::CatalogService;
 use crate::files::Files;
 use crate::logs::Logs;
-use crate::records::Records;
+use crate::records::{EnvironmentKind, Records};
 use crate::secrets::SecretStore;
 use error::ApiError;
 
@@ -111,6 +112,10 @@ pub fn router(app: App) -> Router {
         .route(&format!("{AGENTS}/post-run-actions"), get(agents::post_run_actions))
         .route(&format!("{AGENTS}/workspaces/{{workspace}}/agents"), get(agents::list).post(agents::create))
         .route(&format!("{AGENTS}/workspaces/{{workspace}}/agents/{{name}}"), get(agents::get).delete(agents::delete))
+
+        .merge(environments::collection(&format!("{AGENTS}/workspaces/{{workspace}}/environments"), EnvironmentKind::Environment))
+        .merge(environments::collection(&format!("{AGENTS}/workspaces/{{workspace}}/environment-specs"), EnvironmentKind::EnvironmentSpec))
+        .merge(environments::collection(&format!("{AGENTS}/workspaces/{{workspace}}/compute-specs"), EnvironmentKind::ComputeSpec))
 
         .route(&format!("{AGENTS}/workspaces/{{workspace}}/jobs/execute"), get(jobs::list).post(execute::create))
         .merge(job(&format!("{AGENTS}/workspaces/{{workspace}}/jobs/execute/{{name}}")))

@@ -141,6 +141,12 @@ pub async fn start(
     roles: &Roles,
     listener: Option<TcpListener>,
 ) -> anyhow::Result<Serving> {
+    let settings = Settings {
+        max_timeout_seconds: config.agents_jobs.max_timeout_seconds as f64,
+        default_image: config.agents_jobs.default_image.clone(),
+        ..Settings::default()
+    };
+    settings.check().map_err(anyhow::Error::msg).context("cannot use the configuration")?;
     let store = Store::new(&endpoints.store);
     let (records, queue, ()) = tokio::try_join!(
         async { Records::connect(&config.database_url()).await.context("cannot open the records") },
@@ -150,10 +156,6 @@ pub async fn start(
     let queue = Arc::new(queue);
     let sealer =
         Sealer::from_key_file(&config.key_file()).context("cannot use the secrets' key")?;
-    let settings = Settings {
-        max_timeout_seconds: config.agents_jobs.max_timeout_seconds as f64,
-        ..Settings::default()
-    };
     let parts = Parts {
         catalog: CatalogService::new(records.clone(), store.clone(), settings),
         secrets: SecretStore::new(records.clone(), sealer),

@@ -18,6 +18,7 @@ pub(super) struct Resolved {
     /// `workspace/name`; absent for an inline agent.
     pub agent_ref: Option<String>,
     pub default_input: Option<String>,
+    pub context_schema: Option<Value>,
     pub post_run_actions: Vec<String>,
     pub ethos: Option<Source>,
 }
@@ -51,6 +52,7 @@ impl CatalogService {
             config,
             agent_ref: Some(format!("{}/{}", agent.workspace, agent.name)),
             default_input: agent.default_input,
+            context_schema: agent.context_schema,
             post_run_actions: agent.post_run_actions,
             ethos: self.pin_ethos(&agent.workspace, &agent.name).await?,
             name: agent.name,
@@ -69,6 +71,7 @@ fn inline(workspace: &str, config: &Value) -> Result<Resolved, Refusal> {
         config,
         agent_ref: None,
         default_input: None,
+        context_schema: None,
         post_run_actions: Vec::new(),
         ethos: None,
     })

@@ -1,6 +1,8 @@
 //! Why a job is not made: one list of reasons, and the text that each shows, whether the
 //! request came over HTTP or as a fact.
 
+use serde_json::Value;
+
 use super::shape::Violation;
 use crate::files;
 use crate::records;
@@ -56,5 +58,47 @@ impl From<records::Error> for Refusal {
 impl From<files::Error> for Refusal {
     fn from(error: files::Error) -> Self {
         Self::Unavailable(error.to_string())
+    }
+}
+
+/// What is wrong with one request, gathered so that one answer names all of it.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    violations: Vec<Violation>,
+    transform: Vec<String>,
+    compile: Vec<String>,
+}
+
+impl Gathered {
+    /// Keeps why something failed, if that is of a kind that can stand beside others.
+    pub(crate) fn take<T>(&mut self, done: Result<T, Refusal>) -> Result<Option<T>, Refusal> {
+        match done {
+            Ok(done) => return Ok(Some(done)),
+            Err(Refusal::Invalid(violations)) => self.violations.extend(violations),
+            Err(Refusal::Transform(reason)) => self.transform.push(reason),
+            Err(Refusal::Compile(reason)) => self.compile.push(reason),
+            Err(other) => return Err(other),
+        }
+        Ok(None)
+    }
+
+    /// Whether nothing is wrong.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.violations.is_empty() && self.transform.is_empty() && self.compile.is_empty()
+    }
+
+    /// The answer: the reference's text where only one thing is wrong.
+    pub(crate) fn into_refusal(mut self) -> Refusal {
+        if self.violations.is_empty() {
+            return match self.transform.as_slice() {
+                [] => Refusal::Compile(self.compile.join(" ")),
+                reasons => Refusal::Transform([reasons, &self.compile].concat().join(" ")),
+            };
+        }
+        let loc = ["body".into(), "spec".into()];
+        let reasons = self.transform.iter().chain(&self.compile);
+        let others = reasons.map(|reason| Violation::rule(&loc, reason, &Value::Null));
+        self.violations.extend(others);
+        Refusal::Invalid(self.violations)
     }
 }

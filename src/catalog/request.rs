@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::agent_config;
 use super::environment::ENVIRONMENT;
+use super::image;
 use super::refs;
 use super::shape::{Absent, Loc, POSITIVE, Shape, Table, Unknown, Violation, field, read, table};
 
@@ -44,7 +45,7 @@ const SPEC: Table = table(&[
     field("workdir", Shape::Object(&WORKDIR), Absent::Null),
     field("timeout_seconds", Shape::Number(POSITIVE), Absent::Number(3600.0)),
     field("auto_telemetry", Shape::Bool, Absent::Bool(true)),
-    field("image", Shape::Checked(image), Absent::Text("")),
+    field("image", Shape::Checked(image::check_requested), Absent::Text("")),
     field("context", Shape::Dict, Absent::Null),
     field("post_run_action", Shape::Object(&ACTION), Absent::Null),
     field("extension", Shape::Object(&ACTION), Absent::Dropped),
@@ -114,7 +115,8 @@ pub(crate) struct Spec {
     pub max_turns: Option<u32>,
     #[serde(flatten)]
     pub others: Map<String, Value>,
-    /// What is kept as `request`: as above, the agent as it was sent.
+    /// What is kept as `request`: as above, agent and environment as they were sent. With the
+    /// defaults of an environment filled in, another job of it would be another job.
     #[serde(skip)]
     pub request: Value,
     /// As it was sent.
@@ -188,7 +190,9 @@ fn keep_older_names(read: &mut Value, sent: &Value) -> Result<Value, Vec<Violati
         fields.insert("post_run_action".to_owned(), extension);
     }
     let mut request = fields.clone();
-    request.insert("agent".to_owned(), sent["agent"].clone());
+    for as_typed in ["agent", "environment"] {
+        request.insert(as_typed.to_owned(), sent[as_typed].clone());
+    }
     Ok(Value::Object(request))
 }
 
@@ -247,21 +251,6 @@ fn mounts_do_not_overlap(workdir: &Map<String, Value>) -> Result<(), String> {
             Err(format!("artifact_mounts contain overlapping mount paths: '{one}' and '{other}'"))
         }
     }
-}
-
-fn image(image: &str) -> Result<String, String> {
-    if image.is_empty() {
-        return Ok(String::new());
-    }
-    if image.trim().is_empty() {
-        let text = "Image must not be blank; omit the field to inherit the configured default.";
-        return Err(text.to_owned());
-    }
-    let part = |c: char| c.is_ascii_alphanumeric() || "._-/:@+".contains(c);
-    if image.chars().all(part) && image.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return Ok(image.to_owned());
-    }
-    Err(format!("Image '{image}' is not a valid image reference."))
 }
 
 #[cfg(test)]

@@ -4,12 +4,15 @@
 //! stored does not depend on how it was sent. Failures are [`Violation`]s in the words of the
 //! reference's validation entries. Which tables there are is the business of others.
 
+mod depth;
 mod reader;
 mod violation;
 
 use serde_json::{Map, Value};
 
-pub(crate) use reader::{alternatives, read};
+pub(crate) use depth::is_deeper_than;
+pub(crate) use reader::{alternatives, read, read_known};
+pub(crate) use violation::pointer_step;
 pub use violation::{Loc, Violation};
 
 /// What one value may be.
@@ -32,6 +35,8 @@ pub(crate) enum Shape {
     StrictNumber(Range),
     /// A whole number, also spelled `1024.0`.
     Integer { least: u64, most: u64 },
+    /// Any JSON.
+    Json,
     /// Any object.
     Dict,
     /// An object whose values share a shape.

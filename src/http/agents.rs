@@ -12,7 +12,7 @@ use super::list::{Pairs, Rules, TooSmall};
 use super::{time, workspaces};
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{self, Absent, Shape, Table, Unknown, field, no_rule, table};
-use crate::catalog::{INSTALLED_ACTIONS, agent_config, check_action};
+use crate::catalog::{INSTALLED_ACTIONS, agent_config, check_action, check_schema};
 use crate::records::{Agent, NewAgent};
 
 const NEW: Table = Table {
@@ -21,7 +21,7 @@ const NEW: Table = Table {
         field("description", Shape::Text, Absent::Text("")),
         field("config", Shape::Dict, Absent::Refused),
         field("config_format", Shape::Text, Absent::Text(agent_config::WORKFLOW_FORMAT)),
-        field("context_schema", Shape::Dict, Absent::Null),
+        field("context_schema", Shape::Json, Absent::Null),
         field("default_input", Shape::Text, Absent::Null),
         field("post_run_actions", Shape::List(&Shape::Text), Absent::Null),
     ],
@@ -31,7 +31,7 @@ const NEW: Table = Table {
 
 /// The same three, as agent.yaml has them.
 const REGISTRATION: Table = table(&[
-    field("context_schema", Shape::Dict, Absent::Null),
+    field("context_schema", Shape::Json, Absent::Null),
     field("default_input", Shape::Text, Absent::Null),
     field("post_run_actions", Shape::List(&Shape::Text), Absent::Null),
 ]);
@@ -44,9 +44,6 @@ const RULES: Rules = Rules {
     pages_of_nothing: 0,
 };
 
-/// References would let a schema mean something else than what was registered.
-const FORBIDDEN_IN_SCHEMAS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-
 /// Registers one.
 pub(super) async fn create(
     State(api): State<Api>,
@@ -54,6 +51,9 @@ pub(super) async fn create(
     body: Body,
 ) -> Answer<(StatusCode, Json<Value>)> {
     let new = read(&workspace, body.read(&NEW)?)?;
+    if let Some(schema) = new.context_schema.clone() {
+        check_schema(schema).await?;
+    }
     workspaces::check(&api, &workspace).await?;
     let name = new.name.clone();
     let made = or_conflict(api.records.agents().insert(new).await, || {
@@ -131,9 +131,6 @@ fn read(workspace: &str, mut body: Value) -> Answer<NewAgent> {
         check_action(kind).map_err(ApiError::bad_request)?;
     }
     let schema = Some(body["context_schema"].take()).filter(|schema| !schema.is_null());
-    if let Some(word) = schema.as_ref().and_then(forbidden) {
-        return Err(ApiError::bad_request(format!("context_schema must not use '{word}'.")));
-    }
     Ok(NewAgent {
         name: text(&body, "name"),
         workspace: workspace.to_owned(),
@@ -163,17 +160,6 @@ fn lift_registration(config: &mut Value, body: &mut Value) -> Answer<()> {
         }
     }
     Ok(())
-}
-
-/// A keyword that a context schema may not use, if it does anywhere.
-fn forbidden(schema: &Value) -> Option<&'static str> {
-    match schema {
-        Value::Object(fields) => fields.iter().find_map(|(key, value)| {
-            FORBIDDEN_IN_SCHEMAS.into_iter().find(|word| word == key).or_else(|| forbidden(value))
-        }),
-        Value::Array(items) => items.iter().find_map(forbidden),
-        _ => None,
-    }
 }
 
 fn text(body: &Value, key: &str) -> String {

@@ -51,6 +51,37 @@ pub struct Snapshot {
     pub mounts: Vec<Mount>,
     /// The files beside agent.yaml.
     pub ethos: Option<Source>,
+    /// The image to run in; none leaves the choice to the executor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// What `spec.compute` asks for, in base units.
+    #[serde(default)]
+    pub resources: Resources,
+}
+
+/// What a job asks of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Resources {
+    /// What it may use.
+    pub limits: Amounts,
+    /// What is set aside for it.
+    pub requests: Amounts,
+}
+
+/// Amounts of resources; what is absent was not asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Amounts {
+    /// Thousandths of a processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_millis: Option<u64>,
+    /// Bytes of memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<u32>,
 }
 
 /// The part of the snapshot that the API shows, in the reference's shape.

@@ -1,69 +1,110 @@
 //! The compute spec: which resources a job may ask for, and whether its profile can give them.
 
 use serde_json::Value;
+use streams::snapshot::{Amounts, Resources};
 
+use super::quantity::{cpu_millis, memory_bytes};
 use crate::catalog::Profile;
 
-const SUPPORTED: [&str; 3] = ["cpu", "memory", GPU];
+const CPU: &str = "cpu";
+const MEMORY: &str = "memory";
 const GPU: &str = "nvidia.com/gpu";
+const SUPPORTED: [&str; 3] = [CPU, MEMORY, GPU];
 
-/// Checks a compute spec against what a profile can honour: nothing is dropped in silence.
-pub(crate) fn check(compute: &Value, profile: &Profile) -> Result<(), String> {
-    for part in ["limits", "requests"] {
-        let resources = compute["resources"][part].as_object();
-        let unsupported: Vec<_> = resources
-            .into_iter()
-            .flatten()
-            .map(|(key, _)| key.as_str())
-            .filter(|key| !SUPPORTED.contains(key))
-            .collect();
-        if !unsupported.is_empty() {
-            return Err(format!(
-                "Unsupported compute resource key(s) in {part}: {}. agents.execute jobs support \
-                 only {}.",
-                unsupported.join(", "),
-                SUPPORTED.join(", ")
-            ));
-        }
-        for (key, value) in resources.into_iter().flatten() {
-            let value = value.as_str().unwrap_or_default();
-            check_one(part, key, value, profile)?;
-        }
+/// Reads a compute spec and checks it against what a profile can honour: nothing is dropped in
+/// silence. The failure is the text of all that is wrong.
+pub(crate) fn check(compute: &Value, profile: &Profile) -> Result<Resources, String> {
+    let mut wrong = Vec::new();
+    let mut read = |part| amounts(part, &compute["resources"][part], profile, &mut wrong);
+    let resources = Resources { limits: read("limits"), requests: read("requests") };
+    if wrong.is_empty() {
+        wrong = above_limits(compute, &resources);
     }
-    Ok(())
+    if wrong.is_empty() { Ok(resources) } else { Err(wrong.join(" ")) }
 }
 
-fn check_one(part: &str, key: &str, value: &str, profile: &Profile) -> Result<(), String> {
-    if key == GPU {
-        let count: u32 = value.trim().parse().map_err(|_| {
-            format!("Invalid '{GPU}' value '{value}'; expected an integer GPU count.")
-        })?;
-        if count > profile.gpus {
-            return Err(format!(
-                "{part}.{GPU}: the execution profile '{}' has {} GPUs, {count} are asked for.",
-                profile.name, profile.gpus
+fn amounts(part: &str, given: &Value, profile: &Profile, wrong: &mut Vec<String>) -> Amounts {
+    let mut amounts = Amounts::default();
+    let mut unsupported = Vec::new();
+    for (key, value) in given.as_object().into_iter().flatten() {
+        let value = value.as_str().unwrap_or_default();
+        let read = match key.as_str() {
+            CPU => quantity(part, key, value, cpu_millis).map(|it| amounts.cpu_millis = Some(it)),
+            MEMORY => {
+                quantity(part, key, value, memory_bytes).map(|it| amounts.memory_bytes = Some(it))
+            }
+            GPU => gpus(part, value, profile).map(|it| amounts.gpus = Some(it)),
+            other => {
+                unsupported.push(other);
+                continue;
+            }
+        };
+        if let Err(reason) = read {
+            wrong.push(reason);
+        } else if part == "limits" && key != GPU && !profile.limits {
+            wrong.push(format!(
+                "limits.{key}: the execution profile '{}' cannot hold an agent to a limit.",
+                profile.name
             ));
         }
-        return Ok(());
     }
-    if !is_quantity(value) {
-        return Err(format!("Invalid '{key}' value '{value}' in {part}; expected a quantity."));
-    }
-    if part == "limits" && !profile.limits {
-        return Err(format!(
-            "limits.{key}: the execution profile '{}' cannot hold an agent to a limit.",
-            profile.name
+    if !unsupported.is_empty() {
+        wrong.push(format!(
+            "Unsupported compute resource key(s) in {part}: {}. agents.execute jobs support only \
+             {}.",
+            unsupported.join(", "),
+            SUPPORTED.join(", ")
         ));
     }
-    Ok(())
+    amounts
 }
 
-/// Whether this is a Kubernetes quantity above zero: `500m`, `2`, `1.5Gi`, `1e3`.
-fn is_quantity(value: &str) -> bool {
-    const SUFFIXES: [&str; 16] =
-        ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "n", "u", "m", "k", "M", "G", "T", "P", "E", ""];
-    SUFFIXES.iter().filter_map(|suffix| value.strip_suffix(suffix)).any(|number| {
-        number.starts_with(|c: char| c.is_ascii_digit())
-            && number.parse::<f64>().is_ok_and(|number| number.is_finite() && number > 0.0)
-    })
+fn quantity(
+    part: &str,
+    key: &str,
+    value: &str,
+    read: fn(&str) -> Option<u64>,
+) -> Result<u64, String> {
+    match read(value) {
+        // Nothing runs with a limit of zero.
+        Some(amount) if amount > 0 || part != "limits" => Ok(amount),
+        _ => Err(format!(
+            "Invalid '{key}' value '{value}' in {part}; expected a Kubernetes quantity, for \
+             example 500m, 2 or 1.5Gi."
+        )),
+    }
+}
+
+fn gpus(part: &str, value: &str, profile: &Profile) -> Result<u32, String> {
+    let count: u32 = value
+        .trim()
+        .parse()
+        .map_err(|_| format!("Invalid '{GPU}' value '{value}'; expected an integer GPU count."))?;
+    if count > profile.gpus {
+        return Err(format!(
+            "{part}.{GPU}: the execution profile '{}' has {} GPUs, {count} are asked for.",
+            profile.name, profile.gpus
+        ));
+    }
+    Ok(count)
+}
+
+/// Requests are what is set aside, limits are what may be used: the first fit into the second.
+fn above_limits(compute: &Value, resources: &Resources) -> Vec<String> {
+    let (limits, requests) = (&resources.limits, &resources.requests);
+    let pairs = [
+        (CPU, requests.cpu_millis, limits.cpu_millis),
+        (MEMORY, requests.memory_bytes, limits.memory_bytes),
+        (GPU, requests.gpus.map(u64::from), limits.gpus.map(u64::from)),
+    ];
+    let above = pairs.into_iter().filter(|(_, request, limit)| {
+        request.zip(*limit).is_some_and(|(request, limit)| request > limit)
+    });
+    let text = |part: &str, key: &str| compute["resources"][part][key].as_str().unwrap_or_default();
+    above
+        .map(|(key, ..)| {
+            let (request, limit) = (text("requests", key), text("limits", key));
+            format!("requests.{key} '{request}' is above limits.{key} '{limit}'.")
+        })
+        .collect()
 }

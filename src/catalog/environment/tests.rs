@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::catalog::{Profile, Settings, agent_config, shape};
@@ -109,4 +109,34 @@ fn compute_is_checked_against_the_profile() {
     let plain = Settings::default().profile;
     check(&plain, "limits", "cpu", "1", "limits.cpu: the execution profile 'default' cannot hold");
     check(&plain, "requests", "cpu", "1", "");
+    check(&plain, "requests", "cpu", "0", "");
+}
+
+#[test]
+fn compute_is_read_in_base_units() {
+    let big = Profile { limits: true, gpus: 2, ..Settings::default().profile };
+    let check = |resources: Value, expected: Result<Value, &str>| {
+        let read = check_compute(&json!({"resources": resources}), &big);
+        let read = read.map(|it| serde_json::to_value(it).expect("it is JSON"));
+        assert_eq!(read, expected.map_err(str::to_owned), "{resources}");
+    };
+    check(
+        json!({"limits": {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"},
+               "requests": {"cpu": "500m"}}),
+        Ok(json!({
+            "limits": {"cpu_millis": 2000, "memory_bytes": 4_294_967_296_u64, "gpus": 1},
+            "requests": {"cpu_millis": 500},
+        })),
+    );
+    check(json!({"limits": {}, "requests": {}}), Ok(json!({"limits": {}, "requests": {}})));
+    check(
+        json!({"limits": {"cpu": "1", "memory": "1Ki"}, "requests": {"cpu": "1001m", "memory": "1024"}}),
+        Err("requests.cpu '1001m' is above limits.cpu '1'."),
+    );
+    check(
+        json!({"limits": {"cpu": "lots", "disk": "1"}}),
+        Err("Invalid 'cpu' value 'lots' in limits; expected a Kubernetes quantity, for example \
+             500m, 2 or 1.5Gi. Unsupported compute resource key(s) in limits: disk. agents.execute \
+             jobs support only cpu, memory, nvidia.com/gpu."),
+    );
 }

@@ -2,13 +2,25 @@
 
 use serde_json::{Map, Number, Value, json};
 
-use super::{Absent, Field, Loc, Range, Shape, Table, Unknown, Violation};
+use super::{Absent, Field, Loc, Range, Shape, Table, Unknown, Violation, is_deeper_than};
+
+/// Objects and lists within each other. What is read here is stored within further documents, and
+/// none of them may become deeper than the JSON reader can read back, which is 127.
+const MAX_DEPTH: usize = 100;
 
 /// Reads a value. `loc` is where it stands, for the violations.
 pub(crate) fn read(shape: &Shape, value: &Value, loc: &[Loc]) -> Result<Value, Vec<Violation>> {
-    let mut reader = Reader { loc: loc.to_vec(), found: Vec::new() };
-    let read = reader.value(shape, value);
-    if reader.found.is_empty() { Ok(read) } else { Err(reader.found) }
+    Reader { loc: loc.to_vec(), found: Vec::new(), unknown: None }.read(shape, value)
+}
+
+/// The same, but whatever the tables say, at every level, keys that they do not have are left out.
+pub(crate) fn read_known(
+    shape: &Shape,
+    value: &Value,
+    loc: &[Loc],
+) -> Result<Value, Vec<Violation>> {
+    let unknown = Some(Unknown::Dropped);
+    Reader { loc: loc.to_vec(), found: Vec::new(), unknown }.read(shape, value)
 }
 
 /// The object of a table when nothing is given.
@@ -37,9 +49,20 @@ fn absent(field: &Field) -> Option<Value> {
 struct Reader {
     loc: Vec<Loc>,
     found: Vec<Violation>,
+    /// What becomes of unknown keys; `None`: what each table says.
+    unknown: Option<Unknown>,
 }
 
 impl Reader {
+    fn read(mut self, shape: &Shape, value: &Value) -> Result<Value, Vec<Violation>> {
+        if is_deeper_than(MAX_DEPTH, value) {
+            let text = format!("JSON must not be nested deeper than {MAX_DEPTH} levels");
+            return Err(vec![Violation::rule(&self.loc, &text, &Value::Null)]);
+        }
+        let read = self.value(shape, value);
+        if self.found.is_empty() { Ok(read) } else { Err(self.found) }
+    }
+
     fn value(&mut self, shape: &Shape, value: &Value) -> Value {
         match shape {
             Shape::Text | Shape::Checked(_) | Shape::Pattern { .. } | Shape::Short { .. } => {
@@ -53,6 +76,7 @@ impl Reader {
                 self.wrong("float_type", "Input should be a valid number", value)
             }
             Shape::Integer { least, most } => self.integer(*least, *most, value),
+            Shape::Json => value.clone(),
             Shape::Dict if value.is_object() => value.clone(),
             Shape::Dict => self.no_dict(value),
             Shape::Map(shape) => self.map(shape, value),
@@ -210,7 +234,7 @@ impl Reader {
                 read.insert(field.name.to_owned(), value);
             }
         }
-        if table.unknown == Unknown::Refused {
+        if self.unknown.unwrap_or(table.unknown) == Unknown::Refused {
             let known = |key: &str| table.fields.iter().any(|field| field.name == key);
             for (key, value) in given.iter().filter(|(key, _)| !known(key)) {
                 self.at(Loc::Key(key.clone()), |reader| {

@@ -89,3 +89,8 @@ impl fmt::Display for Violation {
         }
     }
 }
+
+/// A key as a step of a JSON pointer.
+pub(crate) fn pointer_step(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}

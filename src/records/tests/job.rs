@@ -40,6 +40,8 @@ pub(crate) fn snapshot(name: &str) -> Snapshot {
         base: None,
         mounts: Vec::new(),
         ethos: None,
+        image: None,
+        resources: Default::default(),
     }
 }
 

@@ -1,0 +1,188 @@
+//! From a spec to its snapshot: everything that a job runs with is looked up, merged, judged and
+//! pinned. What is wrong in places that do not depend on each other is named in one answer.
+
+use serde_json::{Value, json};
+use streams::snapshot::{AgentSnapshot, Resources, Snapshot, Spec};
+
+use super::agent::Resolved;
+use super::environment::{self, Environment, Secrets};
+use super::refusal::{Gathered, Refusal};
+use super::shape::{Loc, Violation};
+use super::{CatalogService, action, agent_config, context_schema, image, refs, request};
+use crate::records;
+
+/// Limits of the spec that this executor does not watch over yet. A job that asks for one is
+/// refused; silence would be a promise.
+const NOT_ENFORCED: [&str; 3] = ["idle_timeout_seconds", "max_cost_usd", "queue_timeout_seconds"];
+
+impl CatalogService {
+    /// Decides everything that a job runs with.
+    pub(super) async fn resolve(
+        &self,
+        workspace: &str,
+        name: &str,
+        spec: &request::Spec,
+    ) -> Result<Snapshot, Refusal> {
+        let context = spec.context.clone().unwrap_or_default();
+        if context.contains_key("nemo_helix") {
+            return Err(Refusal::Unprocessable(
+                "context must not set the reserved key 'nemo_helix'.".to_owned(),
+            ));
+        }
+        let mut gathered = Gathered::default();
+        gathered.take(self.check_bounds(spec))?;
+        let agent = gathered.take(self.resolve_agent(workspace, &spec.agent).await)?;
+        let environment = self.find_environment(workspace, spec.environment.as_ref()).await;
+        let environment = gathered.take(environment)?;
+        let workdir = self.pin_workdir(workspace, spec.workdir.as_ref()).await;
+        let workdir = gathered.take(workdir)?;
+        let (mut input, mut chosen, mut merged) = (None, None, None);
+        if let Some(agent) = &agent {
+            input = gathered.take(input_of(spec, agent))?;
+            let action = action::choose(spec.post_run_action.as_ref(), &agent.post_run_actions);
+            chosen = gathered.take(action.map_err(Refusal::Transform))?;
+            if let Some(schema) = agent.context_schema.clone() {
+                gathered.take(context_schema::check_context(schema, context.clone()).await)?;
+            }
+        }
+        let mut resources = Resources::default();
+        if let Some(compute) = environment.as_ref().and_then(|it| it.compute.as_ref()) {
+            let checked = environment::check_compute(compute, &self.settings.profile);
+            let checked = gathered.take(checked.map_err(Refusal::Compile))?;
+            resources = checked.unwrap_or_default();
+        }
+        if let (Some(agent), Some(environment)) = (&agent, &environment) {
+            merged = gathered.take(merge(spec, &agent.config, environment))?;
+        }
+        if let Some((config, secrets)) = &merged {
+            let checked = environment::check_secrets(secrets).map_err(Refusal::Compile);
+            gathered.take(checked)?;
+            let checked = environment::check_plain(&config["environment"]["env"]);
+            gathered.take(checked.map_err(Refusal::Compile))?;
+        }
+        if !gathered.is_empty() {
+            return Err(gathered.into_refusal());
+        }
+        // What is absent here was refused above.
+        let (Some(agent), Some(environment), Some(workdir)) = (agent, environment, workdir) else {
+            return Err(gathered.into_refusal());
+        };
+        let (Some(input), Some(post_run_action), Some(merged)) = (input, chosen, merged) else {
+            return Err(gathered.into_refusal());
+        };
+        let (config, secrets) = merged;
+        self.check_secrets_exist(workspace, &secrets).await?;
+        Ok(Snapshot {
+            name: name.to_owned(),
+            input,
+            context,
+            timeout_seconds: spec.timeout_seconds,
+            max_attempts: spec.max_attempts.unwrap_or(1),
+            spec: Spec {
+                request: spec.request.clone(),
+                agent: AgentSnapshot {
+                    name: agent.name,
+                    workspace: agent.workspace,
+                    config,
+                    config_format: agent_config::FORMAT.to_owned(),
+                },
+                agent_ref: agent.agent_ref,
+                workdir: workdir.shown,
+                compute: environment.compute,
+                secrets,
+                post_run_action,
+                context: spec.context.clone(),
+            },
+            base: workdir.base,
+            mounts: workdir.mounts,
+            ethos: agent.ethos,
+            image: image::resolve(&spec.image, &self.settings),
+            resources,
+        })
+    }
+
+    /// What the spec may not ask for here, whatever else it says.
+    fn check_bounds(&self, spec: &request::Spec) -> Result<(), Refusal> {
+        let (max, profile) = (self.settings.max_timeout_seconds, &self.settings.profile);
+        let mut wrong = Vec::new();
+        if spec.timeout_seconds > max {
+            let entry = Violation::new(
+                "less_than_equal",
+                &at("timeout_seconds"),
+                format!("Input should be less than or equal to {max}"),
+                &json!(spec.timeout_seconds),
+            );
+            wrong.push(entry.with(json!({"le": max})));
+        }
+        if !spec.image.is_empty() && !profile.images {
+            let text = format!(
+                "image '{}': the execution profile '{}' runs no images",
+                spec.image, profile.name
+            );
+            wrong.push(Violation::rule(&at("image"), &text, &json!(spec.image)));
+        }
+        for name in NOT_ENFORCED {
+            if let Some(value) = spec.others.get(name) {
+                let text = format!(
+                    "{name}: the execution profile '{}' does not watch over it; leave it out",
+                    profile.name
+                );
+                wrong.push(Violation::rule(&at(name), &text, value));
+            }
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
+    }
+
+    async fn check_secrets_exist(&self, workspace: &str, secrets: &Secrets) -> Result<(), Refusal> {
+        for reference in secrets.values() {
+            let (workspace, name) = refs::in_workspace(reference, workspace);
+            match self.records.secrets().get(workspace, name).await {
+                Ok(_) => {}
+                Err(records::Error::NotFound) => {
+                    return Err(Refusal::Conflict(
+                        "Unable to create job because one or more referenced secrets were not \
+                         found or are not accessible. Verify each platform_spec secret reference \
+                         uses the expected workspace/name and that you have access."
+                            .to_owned(),
+                    ));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn input_of(spec: &request::Spec, agent: &Resolved) -> Result<String, Refusal> {
+    let input = spec.input.as_ref().or(agent.default_input.as_ref()).cloned();
+    input.ok_or_else(|| vec![Violation::missing(&at("input"), &spec.sent)].into())
+}
+
+/// The configuration that runs, and the secrets that it runs with.
+fn merge(
+    spec: &request::Spec,
+    config: &Value,
+    environment: &Environment,
+) -> Result<(Value, Secrets), Refusal> {
+    let mut config = config.clone();
+    let secrets = match &environment.spec {
+        Some(spec) => environment::merge(&mut config, spec).map_err(Refusal::Transform)?,
+        None => Secrets::new(),
+    };
+    if let Some(turns) = spec.max_turns {
+        config["runtime"]["max_turns"] = json!(turns);
+    }
+    let config = agent_config::normalise(&config)
+        .map_err(|text| Refusal::Transform(format!("Invalid agent config: {text}")))?;
+    if config["environment"]["provider"] != "local" {
+        return Err(Refusal::Transform(
+            "agents.execute jobs only support local Fabric environments.".to_owned(),
+        ));
+    }
+    Ok((Value::Object(config), secrets))
+}
+
+/// Where a field of the spec stands.
+fn at(field: &str) -> [Loc; 3] {
+    ["body".into(), "spec".into(), field.into()]
+}
