@@ -96,6 +96,10 @@ pub trait Broker: Send + Sync + 'static {
     /// Stores a message and waits until the server has confirmed it.
     async fn publish(&self, publication: Publication) -> Result<Published, Error>;
 
+    /// Sends a message that is no part of the chain to whoever listens to its subject, and waits
+    /// until the server has it. A stream of somebody else's that keeps the subject sees the id.
+    async fn send(&self, subject: &str, message_id: &str, payload: Bytes) -> Result<(), Error>;
+
     /// The last message on a subject, as the stream's leader has it.
     async fn last(&self, stream: StreamName, subject: &str) -> Result<Option<Stored>, Error>;
 

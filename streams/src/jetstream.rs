@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, consumer, context, kv, stream};
-use async_nats::{Client, ConnectOptions};
+use async_nats::{Client, ConnectOptions, HeaderMap, header};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
@@ -149,6 +149,16 @@ impl Broker for JetStream {
             Ok(ack) => Ok(Published::Stored(ack.sequence)),
             Err(error) => publish_failed(&subject, &error),
         }
+    }
+
+    async fn send(&self, subject: &str, message_id: &str, payload: Bytes) -> Result<(), Error> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::NATS_MESSAGE_ID, message_id);
+        let sent = self.client.publish_with_headers(subject.to_owned(), headers, payload).await;
+        sent.map_err(unavailable)?;
+        timeout(FETCH_ANSWERS, self.flush())
+            .await
+            .unwrap_or_else(|elapsed| Err(unavailable(elapsed)))
     }
 
     async fn last(&self, stream: StreamName, subject: &str) -> Result<Option<Stored>, Error> {

@@ -58,6 +58,7 @@ pub(crate) async fn exercise(rig: &dyn Rig) {
     publishing::a_subject_that_nobody_keeps_is_missing(broker).await;
     publishing::a_full_intake_refuses_and_jobs_go_on(&*rig.small_intake()).await;
     publishing::hints_come_for_their_subject(broker).await;
+    publishing::what_is_sent_is_heard(broker).await;
 
     consuming::fetch_takes_what_is_there_and_does_not_wait(broker).await;
     consuming::a_nak_comes_back_after_its_delay(broker).await;

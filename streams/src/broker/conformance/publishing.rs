@@ -198,3 +198,10 @@ pub(super) async fn hints_come_for_their_subject(broker: &dyn Broker) {
     // The other message came before ours: a hint for it would be there by now.
     assert!(exact.next().now_or_never().is_none());
 }
+
+pub(super) async fn what_is_sent_is_heard(broker: &dyn Broker) {
+    let subject = format!("suite.sent.{}", JobId::new());
+    let mut hints = broker.hints(&subject).await.expect("hints can be had");
+    broker.send(&subject, "id", "to whoever listens".into()).await.expect("the server has it");
+    timeout(PATIENCE, hints.next()).await.expect("it is heard").expect("goes on");
+}
