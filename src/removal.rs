@@ -2,6 +2,7 @@
 //! step can be taken again. When something is to go is decided by those who call.
 
 use streams::broker::{self, Broker};
+use streams::claim;
 use streams::id::JobId;
 use streams::phase::Phase;
 use streams::subject;
@@ -46,7 +47,7 @@ pub async fn purge(broker: &dyn Broker, workspace: &str, job: JobId) -> Result<(
     for bucket in Bucket::ALL {
         broker.remove(bucket, &job.to_string()).await?;
     }
-    Ok(())
+    broker.remove(Bucket::Claims, &claim::action_key(job)).await
 }
 
 /// Where a job's messages are. The facts come first and in the order of the chain: no step can

@@ -40,6 +40,9 @@ async fn a_job_is_purged_and_no_other() {
             let made = broker.create(bucket, &job.to_string(), Bytes::new()).await;
             assert!(made.expect("the queue answers").is_some());
         }
+        let action = claim::action_key(job);
+        let made = broker.create(Bucket::Claims, &action, Bytes::new()).await;
+        assert!(made.expect("the queue answers").is_some());
     }
     for _ in 0..2 {
         purge(&broker, "default", gone).await.expect("it may be done again");
@@ -53,5 +56,7 @@ async fn a_job_is_purged_and_no_other() {
             let entry = broker.get(bucket, &job.to_string()).await.expect("the queue answers");
             assert_eq!(entry.is_some(), is_there, "{bucket:?}");
         }
+        let entry = broker.get(Bucket::Claims, &claim::action_key(job)).await;
+        assert_eq!(entry.expect("the queue answers").is_some(), is_there, "the action's claim");
     }
 }

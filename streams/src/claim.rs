@@ -4,9 +4,19 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::id::Attempt;
+use crate::id::{Attempt, JobId};
 
-/// The right to run the agent of one job. Key: the job's id in the bucket `claims`.
+/// The key of the claim on a job's agent, in the bucket `claims`.
+pub fn agent_key(job: JobId) -> String {
+    job.to_string()
+}
+
+/// The key of the claim on a job's post-run action, in the same bucket.
+pub fn action_key(job: JobId) -> String {
+    format!("{job}.act")
+}
+
+/// The right to run the agent of one job, or its post-run action where that is a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// Format version; 1.

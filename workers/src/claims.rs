@@ -15,7 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use streams::broker::{Broker, Error};
-use streams::claim::Claim;
+use streams::claim::{self, Claim};
 use streams::id::{Attempt, JobId};
 use streams::topology::Bucket;
 use tokio::time::Instant;
@@ -30,6 +30,8 @@ pub struct Claims {
     place: String,
     worker: String,
     lost_after: Duration,
+    /// Makes the keys of these claims.
+    key: fn(JobId) -> String,
     locks: PathBuf,
     /// Held while this process lives; its name is in every claim of ours.
     _lock: File,
@@ -91,11 +93,17 @@ impl Claims {
             place,
             worker,
             lost_after,
+            key: claim::agent_key,
             locks,
             _lock: lock,
             seen: Mutex::default(),
             busy: Mutex::default(),
         })
+    }
+
+    /// Makes them claims on the jobs' post-run actions, which are run under the same rules.
+    pub fn on_actions(self) -> Self {
+        Self { key: claim::action_key, ..self }
     }
 
     /// Where this worker runs agents.
@@ -114,7 +122,7 @@ impl Claims {
         if lock(&self.busy).contains(&job) {
             return Ok(Grant::Busy(LOOK));
         }
-        let key = job.to_string();
+        let key = (self.key)(job);
         let Some(entry) = self.broker.get(Bucket::Claims, &key).await? else {
             let claim = self.claim(Attempt::FIRST, false, false);
             let created = self.broker.create(Bucket::Claims, &key, encode(&claim)).await?;
@@ -220,7 +228,7 @@ impl Held<'_> {
     }
 
     async fn write(&self, state: &mut State, wanted: State) -> Result<(), Gone> {
-        let (broker, key) = (&self.claims.broker, self.job.to_string());
+        let (broker, key) = (&self.claims.broker, (self.claims.key)(self.job));
         let State { attempt, started, lost, .. } = wanted;
         let value = encode(&self.claims.claim(attempt, started, lost));
         let mut written =
@@ -245,7 +253,7 @@ impl Drop for Held<'_> {
 
 /// Notes on the claim that the run is over, unless somebody else has it by now.
 pub(crate) async fn finish(claims: &Claims, job: JobId) -> Result<(), Error> {
-    let key = job.to_string();
+    let key = (claims.key)(job);
     let Some(entry) = claims.broker.get(Bucket::Claims, &key).await? else { return Ok(()) };
     let Ok(mut claim) = serde_json::from_slice::<Claim>(&entry.value) else { return Ok(()) };
     if claim.worker != claims.worker {

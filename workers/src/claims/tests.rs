@@ -110,3 +110,15 @@ async fn a_claim_that_says_done_can_be_taken() {
     super::finish(&claims, job).await.expect("the broker answers");
     drop(held(&claims, job).await);
 }
+
+#[tokio::test]
+async fn claims_on_actions_are_others_than_claims_on_agents() {
+    let (broker, place, job) = (broker(), place(), JobId::new());
+    let agents = worker(&broker, "here", &place, NEVER);
+    let actions = worker(&broker, "here", &place, NEVER).on_actions();
+    let agent = held(&agents, job).await;
+    agent.note_start().await.expect("it is ours");
+    let action = held(&actions, job).await;
+    assert!(!action.is_started().await);
+    assert!(is_busy(&actions, job).await && is_busy(&agents, job).await);
+}
