@@ -19,16 +19,18 @@ mod resolve;
 pub(crate) mod shape;
 mod workdir;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use streams::id::JobId;
+use workers::actions::{Registry, Webhooks};
 use workers::store::Store;
 
 use crate::files::Files;
 use crate::records::{NewJob, Records};
 use request::Request;
 
-pub(crate) use action::{INSTALLED as INSTALLED_ACTIONS, installed as check_action};
 pub(crate) use admit::name_taken;
 pub(crate) use context_schema::check_schema;
 pub(crate) use environment::{MAX_VALUE_BYTES, read_stored, show_stored};
@@ -45,6 +47,8 @@ pub struct Settings {
     pub default_image: Option<String>,
     /// The only execution profile.
     pub profile: Profile,
+    /// The installed post-run actions.
+    pub actions: Arc<Registry>,
 }
 
 /// What the executor behind a profile can honour.
@@ -71,7 +75,12 @@ impl Default for Settings {
             limits: false,
             gpus: 0,
         };
-        Self { max_timeout_seconds: 7.0 * 24.0 * 3600.0, default_image: None, profile }
+        Self {
+            max_timeout_seconds: 7.0 * 24.0 * 3600.0,
+            default_image: None,
+            profile,
+            actions: Arc::new(Registry::built_in(Webhooks::new(false))),
+        }
     }
 }
 

@@ -97,6 +97,19 @@ sections! {
         /// The largest timeout_seconds that a job may ask for.
         max_timeout_seconds: u64 = 604_800,
     }
+
+    /// What may follow an agent's success.
+    Actions "actions" {
+        /// Directory with a directory for each action that is a program; `actions` in the data
+        /// directory when absent.
+        directory: Option<PathBuf> = None,
+    }
+
+    /// The action agents.webhook.
+    ActionsWebhook "actions.webhook" {
+        /// Whether it may reach addresses that are not public: loopback and private networks.
+        allow_private_addresses: bool = false,
+    }
 }
 
 /// The effective configuration.
@@ -112,6 +125,8 @@ pub struct Config {
     pub retention: Retention,
     pub secrets: Secrets,
     pub agents_jobs: AgentsJobs,
+    pub actions: Actions,
+    pub actions_webhook: ActionsWebhook,
 }
 
 impl Config {
@@ -130,6 +145,11 @@ impl Config {
     /// The file with the key that seals secrets.
     pub fn key_file(&self) -> PathBuf {
         self.secrets.key_file.clone().unwrap_or_else(|| self.data_dir().join("secret.key"))
+    }
+
+    /// The directory of the actions that are programs.
+    pub fn actions_dir(&self) -> PathBuf {
+        self.actions.directory.clone().unwrap_or_else(|| self.data_dir().join("actions"))
     }
 
     /// The database: the configured one, else SQLite in the data directory.

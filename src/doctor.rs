@@ -47,6 +47,7 @@ pub async fn examine(overrides: &Overrides) -> Vec<Finding> {
         finding("configuration", Ok("valid".to_owned())),
         finding("data directory", data_dir(&config.data_dir())),
         finding("runner", runner()),
+        finding("post-run actions", actions(&config)),
     ];
     findings.push(match nats {
         Some(connect) => finding("nats", in_time(queue(connect)).await),
@@ -99,6 +100,16 @@ fn runner() -> Checked {
     }
     let mend = "build it (cargo build -p errand-runner) and put it beside errand".to_owned();
     Err((format!("{} does not exist", program.display()), mend))
+}
+
+fn actions(config: &Config) -> Checked {
+    match serve::installed_actions(config) {
+        Ok(actions) => {
+            let kinds: Vec<_> = actions.installed().map(|action| action.kind.as_str()).collect();
+            Ok(kinds.join(", "))
+        }
+        Err(error) => Err((error.to_string(), "mend the manifest, or remove it".to_owned())),
+    }
 }
 
 fn nats_program() -> Checked {

@@ -3,6 +3,7 @@
 //! A file's bytes are stored once, under their digest; a fileset freezes into a listing that is
 //! stored the same way, so that a job can pin it by one key. Nothing here knows HTTP.
 
+mod exported;
 mod freeze;
 mod incoming;
 pub(crate) mod path;
@@ -60,7 +61,11 @@ impl Files {
         bytes: impl Stream<Item = Result<Bytes, E>> + Send + Unpin,
     ) -> Result<FileEntry, Error> {
         let (sha256, size) = incoming::receive(&self.store, &path, bytes).await?;
-        let entry = FileEntry { path, mode, size, sha256 };
+        self.name(fileset, FileEntry { path, mode, size, sha256 }).await
+    }
+
+    /// Gives a path to bytes that are stored.
+    async fn name(&self, fileset: &Fileset, entry: FileEntry) -> Result<FileEntry, Error> {
         match self.records.filesets().put_file(&fileset.id, entry.clone()).await {
             Ok(()) => Ok(entry),
             Err(records::Error::Conflict) => Err(Error::InTheWay(entry.path)),

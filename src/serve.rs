@@ -18,6 +18,7 @@ use streams::phase::StepName;
 use streams::topology::Limits;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use workers::actions::{InstallError, Registry, Webhooks};
 use workers::store::{Store, StoreConfig};
 
 pub use worker::runner_program;
@@ -124,6 +125,7 @@ struct Parts {
     broker: Arc<dyn Broker>,
     catalog: CatalogService,
     secrets: SecretStore,
+    actions: Arc<Registry>,
 }
 
 /// The parts, running.
@@ -141,7 +143,9 @@ pub async fn start(
     roles: &Roles,
     listener: Option<TcpListener>,
 ) -> anyhow::Result<Serving> {
+    let actions = Arc::new(installed_actions(config).context("cannot install post-run actions")?);
     let settings = Settings {
+        actions: Arc::clone(&actions),
         max_timeout_seconds: config.agents_jobs.max_timeout_seconds as f64,
         default_image: config.agents_jobs.default_image.clone(),
         ..Settings::default()
@@ -162,6 +166,7 @@ pub async fn start(
         broker: Arc::clone(&queue) as Arc<dyn Broker>,
         records: records.clone(),
         store,
+        actions,
     };
     let mut serving =
         Serving { tasks: JoinSet::new(), stop: CancellationToken::new(), records, queue };
@@ -179,6 +184,17 @@ pub async fn start(
         serving.serve(listener, &parts)?;
     }
     Ok(serving)
+}
+
+/// The platform's own actions, and the programs of the actions' directory. Only the directory
+/// that nobody named may be missing.
+pub fn installed_actions(config: &Config) -> Result<Registry, InstallError> {
+    let webhooks = Webhooks::new(config.actions_webhook.allow_private_addresses);
+    let (built_in, directory) = (Registry::built_in(webhooks), config.actions_dir());
+    if config.actions.directory.is_none() && !directory.exists() {
+        return Ok(built_in);
+    }
+    built_in.install(&directory)
 }
 
 async fn connect(to: &Connect) -> anyhow::Result<JetStream> {

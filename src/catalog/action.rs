@@ -1,73 +1,57 @@
-//! Post-run actions: which are installed, and which one a job gets.
+//! Post-run actions: which one a job gets. What is installed, and which configurations that
+//! accepts, the registry of `workers::actions` says.
 
 use serde_json::Map;
 use streams::snapshot::Action;
+use workers::actions::{NOOP, Refused, Registry, canonical};
 
 use super::request;
 
-/// An installed action, as lists show it.
-#[derive(Clone, Copy, Debug, serde::Serialize)]
-pub(crate) struct Installed {
-    /// What requests call it.
-    pub kind: &'static str,
-    /// Its name for people.
-    pub title: &'static str,
-    /// One sentence.
-    pub description: &'static str,
-}
-
-/// Every installed action.
-pub(crate) const INSTALLED: [Installed; 1] =
-    [Installed { kind: NOOP, title: "No-op", description: "Does nothing." }];
-
-const NOOP: &str = "agents.noop";
-
 /// Chooses a job's action. `declared` is what its agent allows; empty means nothing in
-/// particular.
+/// particular. `older` is whether the request names it as `extension`.
 pub(crate) fn choose(
+    registry: &Registry,
+    workspace: &str,
     requested: Option<&request::Action>,
     declared: &[String],
+    older: bool,
 ) -> Result<Action, String> {
-    let Some(requested) = requested else {
-        return match declared {
-            [] => Ok(Action { kind: NOOP.to_owned(), config: Map::new() }),
-            [only] => Ok(Action { kind: canonical(only).to_owned(), config: Map::new() }),
-            several => Err(format!(
+    let action = match (requested, declared) {
+        (Some(requested), _) => {
+            let request::Action { kind, config } = requested;
+            Action { kind: kind.clone(), config: config.clone() }
+        }
+        (None, []) => Action { kind: NOOP.to_owned(), config: Map::new() },
+        (None, [only]) => Action { kind: only.clone(), config: Map::new() },
+        (None, several) => {
+            return Err(format!(
                 "The agent declares several post-run actions ({}); post_run_action must name one.",
                 several.join(", ")
-            )),
-        };
+            ));
+        }
     };
-    let kind = canonical(&requested.kind);
-    installed(&requested.kind)?;
+    let say = |refused: Refused| if older { older_words(&refused) } else { refused.to_string() };
+    registry.get(&action.kind).map_err(say)?;
+    let kind = canonical(&action.kind);
     if !declared.is_empty() && !declared.iter().any(|allowed| canonical(allowed) == kind) {
         return Err(format!(
             "Post-run action '{}' is not one of those that the agent declares: {}.",
-            requested.kind,
+            action.kind,
             declared.join(", ")
         ));
     }
-    if let Some(key) = requested.config.keys().next() {
-        return Err(format!(
-            "Invalid config for agents.execute extension '{}': {key}: Extra inputs are not \
-             permitted",
-            requested.kind
-        ));
-    }
-    Ok(Action { kind: kind.to_owned(), config: requested.config.clone() })
+    registry.check(&action.kind, &action.config, workspace).map_err(say)?;
+    Ok(Action { kind: kind.to_owned(), config: action.config })
 }
 
-/// Checks that an action of this kind is installed.
-pub(crate) fn installed(kind: &str) -> Result<(), String> {
-    if INSTALLED.iter().any(|action| action.kind == canonical(kind)) {
-        return Ok(());
+/// The reference's words, for requests that are made in them.
+fn older_words(refused: &Refused) -> String {
+    match refused {
+        Refused::Unknown { kind, .. } => format!("Unknown agents.execute extension '{kind}'."),
+        Refused::Config { kind, reasons } => {
+            format!("Invalid config for agents.execute extension '{kind}': {reasons}")
+        }
     }
-    Err(format!("Unknown agents.execute extension '{kind}'."))
-}
-
-/// The reference's older name is still good.
-fn canonical(kind: &str) -> &str {
-    if kind == "noop" { NOOP } else { kind }
 }
 
 #[cfg(test)]

@@ -39,7 +39,13 @@ impl CatalogService {
         let (mut input, mut chosen, mut merged) = (None, None, None);
         if let Some(agent) = &agent {
             input = gathered.take(input_of(spec, agent))?;
-            let action = action::choose(spec.post_run_action.as_ref(), &agent.post_run_actions);
+            let action = action::choose(
+                &self.settings.actions,
+                workspace,
+                spec.post_run_action.as_ref(),
+                &agent.post_run_actions,
+                !spec.sent["extension"].is_null(),
+            );
             chosen = gathered.take(action.map_err(Refusal::Transform))?;
             if let Some(schema) = agent.context_schema.clone() {
                 gathered.take(context_schema::check_context(schema, context.clone()).await)?;
@@ -72,6 +78,10 @@ impl CatalogService {
         };
         let (config, secrets) = merged;
         self.check_secrets_exist(workspace, &secrets).await?;
+        if let Ok(installed) = self.settings.actions.get(&post_run_action.kind) {
+            let secrets = installed.secrets(&post_run_action.config);
+            self.check_secrets_exist(workspace, &secrets).await?;
+        }
         Ok(Snapshot {
             name: name.to_owned(),
             input,

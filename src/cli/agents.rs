@@ -37,7 +37,19 @@ pub(super) enum Command {
     },
     /// Run an agent once, as a job
     Execute(Box<Execute>),
+    /// The actions that may follow an agent's success
+    #[command(subcommand)]
+    PostRunActions(PostRunActions),
 }
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PostRunActions {
+    /// List those that are installed
+    List,
+}
+
+const ACTION_COLUMNS: &[Column] =
+    &[("KIND", "/kind"), ("TITLE", "/title"), ("DESCRIPTION", "/description")];
 
 impl Command {
     pub(super) async fn run(self, session: &Session) -> anyhow::Result<Exit> {
@@ -47,6 +59,9 @@ impl Command {
             Self::Register(register) => register.run(session).await?,
             Self::Execute(execute) => return execute.run(session).await,
             Self::List => out.list(&client.get(&format!("{path}?page_size=100")).await?, COLUMNS),
+            Self::PostRunActions(PostRunActions::List) => {
+                out.list(&client.get("/apis/agents/v2/post-run-actions").await?, ACTION_COLUMNS);
+            }
             Self::Get { name } => {
                 out.one(&client.get(&format!("{path}/{}", segment(&name))).await?)
             }

@@ -160,7 +160,7 @@ fn settle(
 }
 
 impl Config {
-    pub(super) fn sections(&self) -> [&dyn Section; 9] {
+    pub(super) fn sections(&self) -> [&dyn Section; 11] {
         [
             &self.general,
             &self.nats,
@@ -171,11 +171,13 @@ impl Config {
             &self.retention,
             &self.secrets,
             &self.agents_jobs,
+            &self.actions,
+            &self.actions_webhook,
         ]
     }
 
     fn section_mut(&mut self, name: &str) -> Option<&mut dyn Section> {
-        let sections: [&mut dyn Section; 9] = [
+        let sections: [&mut dyn Section; 11] = [
             &mut self.general,
             &mut self.nats,
             &mut self.store,
@@ -185,6 +187,8 @@ impl Config {
             &mut self.retention,
             &mut self.secrets,
             &mut self.agents_jobs,
+            &mut self.actions,
+            &mut self.actions_webhook,
         ];
         sections.into_iter().find(|section| section.name() == name)
     }

@@ -122,6 +122,23 @@ impl Value for u64 {
     }
 }
 
+impl Value for bool {
+    fn from_toml(value: toml::Value) -> Result<Self, String> {
+        match value {
+            toml::Value::Boolean(truth) => Ok(truth),
+            other => Err(format!("expected true or false, got {other}")),
+        }
+    }
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| format!("expected true or false, got '{text}'"))
+    }
+
+    fn show(&self) -> Option<String> {
+        Some(self.to_string())
+    }
+}
+
 impl Value for Vec<PathBuf> {
     fn from_toml(value: toml::Value) -> Result<Self, String> {
         match value {

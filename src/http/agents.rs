@@ -12,7 +12,7 @@ use super::list::{Pairs, Rules, TooSmall};
 use super::{time, workspaces};
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{self, Absent, Shape, Table, Unknown, field, no_rule, table};
-use crate::catalog::{INSTALLED_ACTIONS, agent_config, check_action, check_schema};
+use crate::catalog::{agent_config, check_schema};
 use crate::records::{Agent, NewAgent};
 
 const NEW: Table = Table {
@@ -53,6 +53,10 @@ pub(super) async fn create(
     let new = read(&workspace, body.read(&NEW)?)?;
     if let Some(schema) = new.context_schema.clone() {
         check_schema(schema).await?;
+    }
+    let installed = &api.catalog.settings().actions;
+    for kind in &new.post_run_actions {
+        installed.get(kind).map_err(|refused| ApiError::bad_request(refused.to_string()))?;
     }
     workspaces::check(&api, &workspace).await?;
     let name = new.name.clone();
@@ -97,8 +101,16 @@ pub(super) async fn delete(
 }
 
 /// The installed post-run actions.
-pub(super) async fn post_run_actions() -> Json<Value> {
-    Json(json!({"data": INSTALLED_ACTIONS}))
+pub(super) async fn post_run_actions(State(api): State<Api>) -> Json<Value> {
+    let actions = api.catalog.settings().actions.installed().map(|action| {
+        json!({
+            "kind": action.kind,
+            "title": action.title,
+            "description": action.description,
+            "config_schema": action.config_schema(),
+        })
+    });
+    Json(json!({"data": actions.collect::<Vec<_>>()}))
 }
 
 fn missing(workspace: &str, name: &str) -> String {
@@ -127,9 +139,6 @@ fn read(workspace: &str, mut body: Value) -> Answer<NewAgent> {
         .flatten()
         .filter_map(|kind| kind.as_str().map(str::to_owned))
         .collect();
-    for kind in &actions {
-        check_action(kind).map_err(ApiError::bad_request)?;
-    }
     let schema = Some(body["context_schema"].take()).filter(|schema| !schema.is_null());
     Ok(NewAgent {
         name: text(&body, "name"),

@@ -1,6 +1,7 @@
 //! The API over real sockets, with SQLite, an S3 server and the broker's in-memory form.
 
 mod cancel;
+mod conformance;
 mod harness;
 mod refusals;
 

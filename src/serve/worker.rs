@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use streams::phase::StepName;
 use tokio_util::sync::CancellationToken;
+use workers::actions::Programs;
 use workers::claims::Claims;
 use workers::ends::Ends;
 use workers::executor::Executor;
@@ -21,6 +22,7 @@ use workers::steps::{Act, Archive, Invoke, Resolve, RunSettings, Stage};
 
 use super::{Parts, place};
 use crate::config::Config;
+use crate::files::Files;
 
 /// Bytes of a script's stdout and stderr that are kept, each.
 const OUTPUT_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
@@ -42,8 +44,8 @@ pub(super) fn start_worker(
     stop: CancellationToken,
 ) -> anyhow::Result<impl Future<Output = ()> + Send + use<>> {
     let (broker, store) = (&parts.broker, &parts.store);
-    let runs_agents = steps.contains(&StepName::Invoke);
-    let executor = runs_agents.then(|| executor(config, parts)).transpose()?;
+    let runs_programs = steps.iter().any(|s| matches!(s, StepName::Invoke | StepName::Act));
+    let executor = runs_programs.then(|| executor(config, parts)).transpose()?;
     let mut set = Steps::default();
     for step in steps {
         match step {
@@ -62,7 +64,11 @@ pub(super) fn start_worker(
                     set.invoke = Some((invoke(config, parts, executor)?, slots));
                 }
             }
-            StepName::Act => set.act = Some(Act { store: store.clone() }),
+            StepName::Act => {
+                if let Some(executor) = &executor {
+                    set.act = Some(act(config, parts, executor)?);
+                }
+            }
             StepName::Archive => {
                 let logs = LogReader::new(Arc::clone(broker));
                 set.archive = Some(Archive { store: store.clone(), logs });
@@ -99,17 +105,13 @@ fn executor(config: &Config, parts: &Parts) -> anyhow::Result<Arc<dyn Executor>>
 
 fn invoke(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyhow::Result<Invoke> {
     let broker = || Arc::clone(&parts.broker);
-    let locks = config.data_dir().join("workers");
-    let lost_after = Duration::from_secs(config.claims.lost_after_seconds);
-    let place = place::name(&config.data_dir(), config.worker.place.as_deref())?;
-    let claims = Claims::new(broker(), place, locks.clone(), lost_after)
-        .with_context(|| format!("cannot use {}", locks.display()))?;
     let jobs = &config.agents_jobs;
     Ok(Invoke {
-        claims,
+        claims: claims(config, parts)?,
         ends: Ends::new(broker()),
         holds: Holds::new(broker()),
         executor: Arc::clone(executor),
+        actions: Arc::clone(&parts.actions),
         secrets: Arc::new(parts.secrets.clone()),
         store: parts.store.clone(),
         logs: LogSink::new(broker(), parts.store.clone()),
@@ -122,4 +124,31 @@ fn invoke(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyho
         },
         patience: Patience::default(),
     })
+}
+
+fn act(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyhow::Result<Act> {
+    let secrets = Arc::new(parts.secrets.clone());
+    let programs = Programs {
+        claims: claims(config, parts)?.on_actions(),
+        executor: Arc::clone(executor),
+        secrets: secrets.clone(),
+        logs: LogSink::new(Arc::clone(&parts.broker), parts.store.clone()),
+        output_limit_bytes: OUTPUT_LIMIT_BYTES,
+    };
+    Ok(Act {
+        actions: Arc::clone(&parts.actions),
+        store: parts.store.clone(),
+        broker: Arc::clone(&parts.broker),
+        secrets,
+        filesets: Arc::new(Files::new(parts.records.clone(), parts.store.clone())),
+        programs,
+    })
+}
+
+fn claims(config: &Config, parts: &Parts) -> anyhow::Result<Claims> {
+    let locks = config.data_dir().join("workers");
+    let lost_after = Duration::from_secs(config.claims.lost_after_seconds);
+    let place = place::name(&config.data_dir(), config.worker.place.as_deref())?;
+    Claims::new(Arc::clone(&parts.broker), place, locks.clone(), lost_after)
+        .with_context(|| format!("cannot use {}", locks.display()))
 }

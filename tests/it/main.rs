@@ -11,6 +11,8 @@ mod holds;
 mod lifecycle;
 mod slots;
 
+mod actions;
+
 mod field_cases;
 
 mod consumers;

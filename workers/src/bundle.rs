@@ -12,7 +12,7 @@ mod tree;
 mod write;
 
 pub use pipe::{pipe, send};
-pub use read::{Limits, Pick, UnpackError, copy_entries, unpack};
+pub use read::{FileFound, Limits, Pick, UnpackError, copy_entries, files, unpack};
 pub use skipped::{SkipList, display_name};
 pub use write::{Writer, write_directory};
 

@@ -3,8 +3,8 @@
 mod feed;
 mod reader;
 
-pub(crate) use feed::FeedError;
 pub use feed::LogFeed;
+pub(crate) use feed::{FeedError, give_up_if_full};
 pub use reader::LogReader;
 
 use std::sync::Arc;

@@ -1,8 +1,11 @@
 //! What the steps need of the world of records and does not live here: the root crate has it.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
 use streams::fact::Submitted;
 use streams::id::JobId;
 use streams::snapshot::Snapshot;
@@ -61,4 +64,32 @@ pub trait Secrets: Send + Sync + 'static {
         workspace: &str,
         references: &BTreeMap<String, String>,
     ) -> Result<BTreeMap<String, String>, SecretsError>;
+}
+
+/// Why files could not be put into a fileset.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesetsError {
+    /// They do not fit there.
+    #[error("{0}")]
+    Refused(String),
+    /// The store or the records did not answer.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// Puts files into filesets.
+#[async_trait]
+pub trait Filesets: Send + Sync + 'static {
+    /// Makes a fileset unless it is there.
+    async fn ensure(&self, workspace: &str, fileset: &str) -> Result<(), FilesetsError>;
+
+    /// Writes one file under each of these paths, over older ones. It may be done again.
+    async fn put(
+        &self,
+        workspace: &str,
+        fileset: &str,
+        paths: &[String],
+        mode: u32,
+        bytes: BoxStream<'static, io::Result<Bytes>>,
+    ) -> Result<(), FilesetsError>;
 }

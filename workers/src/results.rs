@@ -1,12 +1,15 @@
 //! Saving results: streamed, verified, and listed only when they are whole.
 
-use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
+use errand_runner::run_dir;
 use jiff::Timestamp;
 use serde_json::Value;
 use streams::fact::{ResultKind, SavedResult};
 use streams::id::{Attempt, JobId};
+use tokio::fs::File;
+use tokio::io::AsyncReadExt;
 
 use crate::bundle::{self, SkipList};
 use crate::store::{self, Store, key};
@@ -24,6 +27,9 @@ pub mod name {
     /// Why it did not return.
     pub const FABRIC_ERROR: &str = "fabric_error";
 }
+
+/// Bytes of a file that are read at once.
+const FILE_CHUNK_BYTES: usize = 256 * 1024;
 
 /// Why a result is not saved.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +97,33 @@ impl Results {
         Ok(self.saved(name, ResultKind::Directory, object, skipped))
     }
 
+    /// Saves a regular file as it is.
+    pub async fn file(&self, name: &str, path: &Path) -> Result<SavedResult, SaveError> {
+        let read = |source| SaveError::Read { name: name.to_owned(), source };
+        let stored = |source| SaveError::Store { name: name.to_owned(), source };
+        let mut file = File::from_std(run_dir::open_regular(path).map_err(read)?);
+        let key = key::result_file(&self.workspace, self.job, self.attempt, name);
+        let mut upload = self.store.upload(&key);
+        let mut chunk = vec![0; FILE_CHUNK_BYTES];
+        let sent = loop {
+            match file.read(&mut chunk).await {
+                Ok(0) => break Ok(()),
+                Ok(count) => match upload.write(&chunk[..count]).await {
+                    Ok(()) => {}
+                    Err(error) => break Err(stored(error)),
+                },
+                Err(error) => break Err(read(error)),
+            }
+        };
+        if let Err(error) = sent {
+            upload.abort().await;
+            return Err(error);
+        }
+        let object = upload.finish().await.map_err(stored)?;
+        let saved = self.saved(name, ResultKind::File, object, SkipList::default());
+        Ok(SavedResult { complete: !self.interrupted, ..saved })
+    }
+
     /// Saves a JSON record, indented, with a newline at its end.
     pub async fn record(&self, name: &str, value: &Value) -> Result<SavedResult, SaveError> {
         let key = key::result_record(&self.workspace, self.job, self.attempt, name);
@@ -121,4 +154,18 @@ impl Results {
             saved_at: Timestamp::now(),
         }
     }
+}
+
+/// Makes sure that a directory of a run is one of its own. Who ran there may have removed it; an
+/// empty one is what it left then. It may also have put a link in its place, which must not lead
+/// the platform to files of its own.
+pub(crate) fn own(run: &Path, root: &Path) -> io::Result<()> {
+    if root.symlink_metadata().is_err() {
+        fs::create_dir_all(root)?;
+    }
+    let leads_out = !root.canonicalize()?.starts_with(run.canonicalize()?);
+    if leads_out || root.symlink_metadata()?.is_symlink() {
+        return Err(io::Error::other("the agent put a link in its place"));
+    }
+    Ok(())
 }

@@ -27,6 +27,7 @@ use workers::steps::{Invoke, Resolve, RunSettings, Stage};
 
 use super::harness::Harness;
 use super::{AGENTS, JOBS, agent};
+use crate::catalog::Settings;
 use crate::secrets::{Sealer, SecretStore};
 
 const IN_TIME: Duration = Duration::from_secs(20);
@@ -127,6 +128,7 @@ fn invoke(api: &Harness, directory: &std::path::Path) -> Invoke {
         ends: Ends::new(broker()),
         holds: Holds::new(broker()),
         executor: Arc::new(executor.expect("a directory for runs")),
+        actions: Arc::clone(&Settings::default().actions),
         secrets: Arc::new(SecretStore::new(api.records.clone(), sealer)),
         logs: LogSink::new(broker(), store.clone()),
         store,

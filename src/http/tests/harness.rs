@@ -49,16 +49,21 @@ pub(super) struct Answer {
 impl Harness {
     /// One over SQLite.
     pub(super) async fn start() -> Self {
-        Self::over(None).await
+        Self::with(Settings::default()).await
+    }
+
+    /// One over SQLite, in an installation that allows its jobs something else.
+    pub(super) async fn with(settings: Settings) -> Self {
+        Self::over(None, settings).await
     }
 
     /// One over each database: what holds for one must hold for the other.
     pub(super) async fn start_both() -> [Self; 2] {
-        let postgres = Self::over(Some(postgres::Server::start())).await;
+        let postgres = Self::over(Some(postgres::Server::start()), Settings::default()).await;
         [Self::start().await, postgres]
     }
 
-    async fn over(postgres: Option<postgres::Server>) -> Self {
+    async fn over(postgres: Option<postgres::Server>, settings: Settings) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let sqlite = format!("sqlite://{}", directory.path().join("errand.db").display());
         let database = postgres.as_ref().map_or(sqlite, postgres::Server::url);
@@ -68,7 +73,7 @@ impl Harness {
         store.ensure_bucket().await.expect("a bucket");
         let broker: Arc<dyn Broker> = Arc::new(Memory::new(Limits::default()));
         let sealer = Sealer::from_key_file(&directory.path().join("key")).expect("a key");
-        let catalog = CatalogService::new(records.clone(), store.clone(), Settings::default());
+        let catalog = CatalogService::new(records.clone(), store.clone(), settings);
         let app = App {
             records: records.clone(),
             store: store.clone(),

@@ -160,6 +160,39 @@ pub fn copy_entries<W: Write>(
     })
 }
 
+/// A file in a bundle, as [`files`] shows it.
+pub enum FileFound<'a> {
+    /// Its contents.
+    File {
+        /// Permission bits.
+        mode: u32,
+        /// Bytes that follow.
+        data: &'a mut dyn Read,
+    },
+    /// It is a further name of a file that came before.
+    Link {
+        /// The name of that one.
+        first: &'a [u8],
+    },
+}
+
+/// Shows every regular file of a gzipped tar, by its name below the top; symbolic links are none.
+pub fn files(
+    bundle: impl Read,
+    limits: Limits,
+    visit: &mut dyn FnMut(&[u8], FileFound<'_>) -> Result<(), UnpackError>,
+) -> Result<(), UnpackError> {
+    let walked = each(bundle, &Pick::default(), limits, |entry| match &entry.kind {
+        Kind::Directory | Kind::Symlink(_) => Ok(()),
+        Kind::File => {
+            let mode = entry.mode & KEPT_MODE;
+            visit(&entry.name, FileFound::File { mode, data: entry.data })
+        }
+        Kind::HardLink(first) => visit(&entry.name, FileFound::Link { first }),
+    });
+    walked.map(drop)
+}
+
 /// Walks the entries of the picked part.
 fn each(
     bundle: impl Read,

@@ -44,6 +44,18 @@ pub(crate) enum FeedError {
     Fenced,
 }
 
+/// A stream that is full must not keep an ended run from being told of: what is then missing in
+/// the log is in the results.
+pub(crate) fn give_up_if_full(passed: Result<(), FeedError>) -> Result<(), FeedError> {
+    match passed {
+        Err(FeedError::Broker(broker::Error::Full(stream))) => {
+            tracing::error!(stream, "the end of the log is given up");
+            Ok(())
+        }
+        passed => passed,
+    }
+}
+
 /// The log of one attempt on its way.
 pub struct LogFeed {
     broker: Arc<dyn Broker>,

@@ -20,6 +20,7 @@ use streams::outcome::{Outcome, bounded};
 use streams::phase::StepName;
 use streams::snapshot::Snapshot;
 
+use crate::actions::Registry;
 use crate::claims::{self, Claims, Gone, Grant, Held};
 use crate::control::CANCELLED;
 use crate::ends::Ends;
@@ -56,6 +57,8 @@ pub struct Invoke {
     pub holds: Holds,
     /// Where.
     pub executor: Arc<dyn Executor>,
+    /// The post-run actions that are installed here.
+    pub actions: Arc<Registry>,
     /// Opened at launch.
     pub secrets: Arc<dyn Secrets>,
     /// Where bundles and results are.
@@ -204,6 +207,12 @@ impl Invoke {
         held: &Held<'_>,
         run: RunName,
     ) -> Result<Option<Outcome>, StepError> {
+        // An agent whose success nothing could follow is not begun with.
+        let action = &snapshot.spec.post_run_action;
+        if let Err(refused) = self.actions.check(&action.kind, &action.config, &job.workspace) {
+            let (code, message) = (Code::ActionMissing, bounded(refused.to_string()));
+            return Ok(Some(Outcome::NotRun { code, message }));
+        }
         let secrets = match self.secrets.open(&job.workspace, &snapshot.spec.secrets).await {
             Ok(secrets) => secrets,
             Err(error @ SecretsError::Missing { .. }) => {

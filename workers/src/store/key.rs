@@ -41,6 +41,11 @@ pub fn result_record(workspace: &str, job: JobId, attempt: Attempt, name: &str) 
     format!("jobs/{workspace}/{job}/{attempt}/{name}.json")
 }
 
+/// Any other file among the results of an attempt.
+pub fn result_file(workspace: &str, job: JobId, attempt: Attempt, name: &str) -> String {
+    format!("jobs/{workspace}/{job}/{attempt}/files/{name}")
+}
+
 /// Log lines beyond those that ride in messages: by attempt, the number of the first, and how
 /// far they reach, so that a chunk is never written again with other lines.
 pub fn log_chunk(workspace: &str, job: JobId, attempt: Attempt, first: u64, end: u64) -> String {

@@ -1,9 +1,6 @@
 //! Saving what a run left behind, also when it failed. The run result comes first: it is small
 //! and worth most when the store or the disk is in trouble.
 
-use std::path::Path;
-use std::{fs, io};
-
 use errand_runner::Outcome as RunOutcome;
 use streams::code::Code;
 use streams::fact::SavedResult;
@@ -14,7 +11,7 @@ use streams::snapshot::Snapshot;
 use super::Invoke;
 use crate::executor::RunName;
 use crate::fault::{self, Point};
-use crate::results::{Results, SaveError, name};
+use crate::results::{Results, SaveError, name, own};
 use crate::step::{Context, StepError};
 
 /// What was saved, and how the job ends in view of that.
@@ -101,17 +98,4 @@ impl Saving {
         };
         Saved { outcome, results: self.saved }
     }
-}
-
-/// An agent may have removed its own directory; an empty one is what it left then. It may also
-/// have put a link in its place, which must not lead the platform to files of its own.
-fn own(run: &Path, root: &Path) -> io::Result<()> {
-    if root.symlink_metadata().is_err() {
-        fs::create_dir_all(root)?;
-    }
-    let leads_out = !root.canonicalize()?.starts_with(run.canonicalize()?);
-    if leads_out || root.symlink_metadata()?.is_symlink() {
-        return Err(io::Error::other("the agent put a link in its place"));
-    }
-    Ok(())
 }

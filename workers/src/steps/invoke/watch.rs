@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use errand_runner::Life;
-use streams::broker;
 use streams::snapshot::Snapshot;
 use tokio::time::Instant;
 
 use super::Invoke;
 use crate::claims::{Gone, Held};
 use crate::executor::RunName;
-use crate::logs::FeedError;
+use crate::logs::{FeedError, give_up_if_full};
 use crate::status::Progress;
 use crate::step::{Context, StepError};
 
@@ -102,18 +101,6 @@ impl Invoke {
             tracing::warn!(%error, "the run is stopped later");
         }
         stopped.is_ok()
-    }
-}
-
-/// A stream that is full must not keep an ended agent from being told of: what is then missing
-/// in the log is in the results.
-fn give_up_if_full(passed: Result<(), FeedError>) -> Result<(), FeedError> {
-    match passed {
-        Err(FeedError::Broker(broker::Error::Full(stream))) => {
-            tracing::error!(stream, "the end of the log is given up");
-            Ok(())
-        }
-        passed => passed,
     }
 }
 

@@ -1,0 +1,88 @@
+//! A receiver of webhooks: answers what it is told to, one request after the other, and
+//! remembers them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use sha2::{Digest, Sha256};
+
+/// A request that came.
+#[derive(Clone)]
+pub(super) struct Request {
+    pub(super) line: String,
+    headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+pub(super) struct Receiver {
+    pub(super) url: String,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Receiver {
+    /// Answers so many requests; an empty answer is none, and the connection stays open.
+    pub(super) fn start(answers: &[&'static str]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (answers, seen) = (answers.to_vec(), Arc::clone(&requests));
+        std::thread::spawn(move || {
+            let mut silent = Vec::new();
+            for answer in answers {
+                let (mut socket, _) = listener.accept().expect("a connection");
+                let request = read(&socket);
+                seen.lock().expect("nobody panicked").push(request);
+                socket.write_all(answer.as_bytes()).expect("the sender listens");
+                if answer.is_empty() {
+                    silent.push(socket);
+                }
+            }
+        });
+        Self { url, requests }
+    }
+
+    pub(super) fn requests(&self) -> Vec<Request> {
+        self.requests.lock().expect("nobody panicked").clone()
+    }
+}
+
+impl Request {
+    pub(super) fn header(&self, name: &str) -> String {
+        let found = self.headers.iter().find(|(key, _)| key == name);
+        found.unwrap_or_else(|| panic!("no header {name}")).1.clone()
+    }
+}
+
+fn read(socket: &TcpStream) -> Request {
+    let mut reader = BufReader::new(socket);
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line");
+        if line.trim().is_empty() {
+            break;
+        }
+        lines.push(line.trim().to_owned());
+    }
+    let line = lines.remove(0);
+    let split = |line: &String| {
+        let (name, value) = line.split_once(':').expect("a header");
+        (name.to_ascii_lowercase(), value.trim().to_owned())
+    };
+    let headers: Vec<_> = lines.iter().map(split).collect();
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length = length.map_or(0, |(_, value)| value.parse().expect("a number"));
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("the body");
+    Request { line, headers, body }
+}
+
+/// RFC 2104, written out: the test does not check the platform's code with itself.
+pub(super) fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
+    let mut block = [0; 64];
+    block[..key.len()].copy_from_slice(key);
+    let padded = |byte: u8| block.map(|key| key ^ byte);
+    let inner = Sha256::new().chain_update(padded(0x36)).chain_update(message).finalize();
+    Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().to_vec()
+}

@@ -1,0 +1,297 @@
+//! Actions that are programs, installed by a manifest (`deploy/examples/actions`).
+//!
+//! A program runs as a script agent does: in a run directory of its own, beside the agent's, with
+//! the runner as its supervisor, which keeps the time limit, masks secrets and ends the whole
+//! process tree. It is found again by a worker that comes back, and it is never started twice:
+//! one that was started and is found nowhere was interrupted, and has failed.
+
+mod collect;
+mod manifest;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use errand_runner::{End, Launch, Life, Outcome as RunOutcome};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+use streams::id::Attempt;
+
+pub(crate) use manifest::{Manifest, manifests};
+
+use super::{Done, Occasion};
+use crate::claims::{self, Claims, Gone, Grant, Held};
+use crate::executor::{self, Executor, RunName, RunPlan};
+use crate::logs::{FeedError, LogSink, give_up_if_full};
+use crate::ports::{Secrets, SecretsError};
+use crate::results::{Results, name};
+use crate::step::{Context, StepError};
+
+/// How often a program is looked at, and its claim renewed.
+const LOOK: Duration = Duration::from_millis(100);
+const RENEW: Duration = Duration::from_secs(30);
+
+/// Between the two signals that end a program.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The program's directory, in which the agent's working directory is restored and the results
+/// are expected; below the base of its run.
+const SCRATCH: &str = "scratch";
+const RESULTS: &str = "results";
+
+/// A script agent starts where its working directory was unpacked; an action starts above it.
+const BEGIN: &str = r#"cd .. && mkdir -p "$ERRAND_RESULTS" && exec "$@""#;
+
+/// Runs programs.
+pub struct Programs {
+    /// The right to.
+    pub claims: Claims,
+    /// Where.
+    pub executor: Arc<dyn Executor>,
+    /// Opened at the start.
+    pub secrets: Arc<dyn Secrets>,
+    /// Where their output goes.
+    pub logs: LogSink,
+    /// Bytes of stdout and stderr that are kept, each.
+    pub output_limit_bytes: u64,
+}
+
+/// A program that is to be run for a job.
+struct Run<'a> {
+    occasion: &'a Occasion<'a>,
+    manifest: &'a Manifest,
+    config: &'a Map<String, Value>,
+    name: RunName,
+    /// What the runner takes for its agent.
+    agent: Value,
+}
+
+impl Programs {
+    /// Runs a program, or goes on with it where it was left.
+    pub(crate) async fn run(
+        &self,
+        occasion: &Occasion<'_>,
+        manifest: &Manifest,
+        config: &Map<String, Value>,
+    ) -> Result<Done, StepError> {
+        let job = occasion.job.job;
+        let held = match self.claims.take(job).await? {
+            Grant::Held(held) => held,
+            Grant::Busy(after) => {
+                let reason = "another worker runs the post-run action".to_owned();
+                return Err(StepError::Retry { after, reason });
+            }
+        };
+        // The next number after the agent's: its directory, its log and its results have names
+        // that no attempt of the agent has.
+        let name = RunName { job, attempt: Attempt(occasion.attempt().0 + 1) };
+        let run = Run { occasion, manifest, config, name, agent: agent(manifest) };
+        tokio::select! {
+            done = self.under_claim(&run, &held) => done,
+            gone = self.keep(name, &held) => Err(gone.into()),
+        }
+    }
+
+    /// Notes that a job's action is over.
+    pub(crate) async fn settled(&self, job: &Context) {
+        if let Err(error) = claims::finish(&self.claims, job.job).await {
+            tracing::warn!(%error, "could not mark the action's claim as done");
+        }
+    }
+
+    async fn under_claim(&self, run: &Run<'_>, held: &Held<'_>) -> Result<Done, StepError> {
+        let interrupted = |how: &str| {
+            let reason = format!("it was interrupted: {how}; an action is not run twice");
+            Ok(Done::failed(reason))
+        };
+        if held.is_lost().await {
+            return interrupted("the place where it ran was lost");
+        }
+        let executor = &*self.executor;
+        if executor.look(run.name).await? == Life::Fresh {
+            if held.is_started().await && !executor.is_prepared(run.name).await? {
+                executor.sweep(run.name).await?;
+                return interrupted("its directory is gone");
+            }
+            if let Some(failure) = self.start(run, held).await? {
+                return Ok(Done::failed(failure));
+            }
+        }
+        match self.wait(run).await? {
+            Life::Ended(told) => self.told(run, &told).await,
+            Life::Fresh | Life::Running | Life::Lost => {
+                executor.sweep(run.name).await?;
+                interrupted("its supervisor died while it ran")
+            }
+        }
+    }
+
+    /// Prepares and starts it; answers why it can never be started.
+    async fn start(&self, run: &Run<'_>, held: &Held<'_>) -> Result<Option<String>, StepError> {
+        let workspace = &run.occasion.job.workspace;
+        let secrets = match self.secrets.open(workspace, &run.manifest.secrets).await {
+            Ok(secrets) => secrets,
+            Err(error @ SecretsError::Missing { .. }) => return Ok(Some(error.to_string())),
+            Err(SecretsError::Unavailable(error)) => return Err(StepError::retry(error)),
+        };
+        let workdir = match run.occasion.result(name::OUTPUT_WORKDIR) {
+            Ok(result) => result.object.clone(),
+            Err(reason) => return Ok(Some(reason)),
+        };
+        let launch = self.launch(run).await?;
+        let plan = RunPlan { launch, workdir, ethos: None, secrets };
+        if let Err(error) = self.executor.prepare(run.name, &plan).await {
+            return impossible(error).map(Some);
+        }
+        // From here on it may have run, whatever happens.
+        held.note_start().await?;
+        match self.executor.start(run.name, &plan).await {
+            Ok(()) => Ok(None),
+            Err(error) => impossible(error).map(Some),
+        }
+    }
+
+    async fn launch(&self, run: &Run<'_>) -> Result<Launch, StepError> {
+        let (job, snapshot) = (run.occasion.job, run.occasion.snapshot);
+        let results = self.results_dir(run)?.display().to_string();
+        let variables = [
+            ("ERRAND_RESULTS", results),
+            ("NEMO_JOB_ID", snapshot.name.clone()),
+            ("NEMO_JOB_WORKSPACE", job.workspace.clone()),
+        ];
+        let called = format!("of post-run action '{}'", run.manifest.kind);
+        let context = json!({"nemo_helix": {"agent": called}});
+        Ok(Launch {
+            version: 1,
+            run: run.name.to_string(),
+            job_name: snapshot.name.clone(),
+            workspace: job.workspace.clone(),
+            agent: run.agent.clone(),
+            input: self.input(run).await?.to_string(),
+            context: context.as_object().cloned().unwrap_or_default(),
+            timeout_seconds: run.manifest.timeout_seconds,
+            grace_seconds: GRACE.as_secs_f64(),
+            lease_seconds: Some(self.claims.lease().as_secs_f64()),
+            env: variables.map(|(name, value)| (name.to_owned(), value)).into_iter().collect(),
+            adapter_dirs: Vec::new(),
+            python: None,
+            output_limit_bytes: self.output_limit_bytes,
+        })
+    }
+
+    /// What the program reads on standard input.
+    async fn input(&self, run: &Run<'_>) -> Result<Value, StepError> {
+        let (job, snapshot) = (run.occasion.job, run.occasion.snapshot);
+        let limit = SignedDuration::try_from_secs_f64(run.manifest.timeout_seconds);
+        let deadline = limit.ok().and_then(|limit| Timestamp::now().checked_add(limit).ok());
+        Ok(json!({
+            "job": snapshot.name,
+            "job_id": job.job.http(),
+            "workspace": job.workspace,
+            "agent": run.occasion.agent(),
+            "agent_config": snapshot.spec.agent.config,
+            "config": run.config,
+            "fabric_run_result": run.occasion.run_result().await?.0,
+            "deadline": deadline,
+        }))
+    }
+
+    /// Passes its output on until it has ended or is lost.
+    async fn wait(&self, run: &Run<'_>) -> Result<Life, StepError> {
+        let job = run.occasion.job;
+        let log = self.executor.places(run.name, &run.agent)?.log;
+        let mut feed = self.logs.resume(&job.workspace, job.job, run.name.attempt).await?;
+        loop {
+            let life = self.executor.look(run.name).await?;
+            // Looked at before reading: what was written before the end is then read.
+            let passed = feed.pump(&log).await;
+            if life != Life::Running {
+                give_up_if_full(passed)?;
+                return Ok(life);
+            }
+            match passed {
+                Err(error @ FeedError::Fenced) => return Err(error.into()),
+                Err(error) => tracing::warn!(%error, "log lines are passed on later"),
+                Ok(()) => {}
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Saves what it left as results, also when it failed.
+    async fn told(&self, run: &Run<'_>, told: &RunOutcome) -> Result<Done, StepError> {
+        let job = run.occasion.job;
+        let results = Results {
+            store: run.occasion.store.clone(),
+            workspace: job.workspace.clone(),
+            job: job.job,
+            attempt: run.name.attempt,
+            interrupted: told.interrupted,
+        };
+        let root = self.executor.places(run.name, &run.agent)?.root;
+        let saved = collect::save(&results, &root, &self.results_dir(run)?).await?;
+        let failure = match told.end {
+            End::Succeeded => saved.failure,
+            End::TimedOut => Some(format!("it ran longer than {} s", run.manifest.timeout_seconds)),
+            End::Failed | End::Raised | End::Stopped => Some(told.message.clone()),
+        };
+        Ok(Done { results: saved.results, failure })
+    }
+
+    fn results_dir(&self, run: &Run<'_>) -> Result<PathBuf, StepError> {
+        let workdir = self.executor.places(run.name, &run.agent)?.workdir;
+        Ok(workdir.with_file_name(RESULTS))
+    }
+
+    /// Keeps the claim, and with it the lease of the run; comes back when it is lost.
+    async fn keep(&self, run: RunName, held: &Held<'_>) -> Gone {
+        loop {
+            tokio::time::sleep(RENEW).await;
+            match held.renew().await {
+                Ok(()) => {
+                    if let Err(error) = self.executor.renew(run).await {
+                        tracing::warn!(%error, "the lease is renewed later");
+                    }
+                }
+                Err(Gone::TakenOver) => {
+                    let reason = "the claim was taken over";
+                    if let Err(error) = self.executor.stop(run, reason).await {
+                        tracing::warn!(%error, "the action's run could not be stopped");
+                    }
+                    return Gone::TakenOver;
+                }
+                Err(Gone::Broker(error)) => tracing::warn!(%error, "the claim is renewed later"),
+            }
+        }
+    }
+}
+
+/// The program as the runner knows programs: an agent of the script harness.
+fn agent(manifest: &Manifest) -> Value {
+    let mut command = vec!["/bin/sh", "-c", BEGIN, "action"];
+    command.extend(manifest.command.iter().map(String::as_str));
+    json!({
+        "config_format": "nemo-agents-spec-v1",
+        "name": manifest.kind,
+        "default_harness": "script",
+        "harnesses": {
+            "script": {
+                "kind": "script",
+                "settings": {"command": command, "allow_empty": true},
+            },
+        },
+        "environment": {
+            "provider": "local",
+            "workspace": format!("{SCRATCH}/{}", name::OUTPUT_WORKDIR),
+            "artifacts": "artifacts",
+        },
+    })
+}
+
+/// What cannot be, now or ever, is a failure; what cannot be now is tried again.
+fn impossible(error: executor::Error) -> Result<String, StepError> {
+    match error {
+        executor::Error::Impossible(reason) => Ok(reason),
+        error @ executor::Error::Unavailable(_) => Err(error.into()),
+    }
+}
