@@ -118,7 +118,7 @@ impl Process {
                 Error::Unavailable(format!("cannot start {runner}: {error}"))
             })?;
         let deadline = Instant::now() + START;
-        while dir.life()? == Life::Fresh {
+        while is_starting(dir)? {
             if let Some(status) = child.try_wait()? {
                 let said = fs::read_to_string(dir.root().join("runner.err")).unwrap_or_default();
                 return Err(Error::Unavailable(format!(
@@ -210,6 +210,16 @@ impl Executor for Process {
         let names = fs::read_dir(&self.runs)?.filter_map(Result::ok);
         Ok(names.filter_map(|entry| parse(entry.file_name().to_str()?)).collect())
     }
+}
+
+/// Whether the runner has yet to pass its start gate, or to take its secrets: who removes them
+/// before that takes them from the agent.
+fn is_starting(dir: &RunDir) -> io::Result<bool> {
+    Ok(match dir.life()? {
+        Life::Fresh => true,
+        Life::Running => dir.secrets().exists(),
+        Life::Ended(_) | Life::Lost => false,
+    })
 }
 
 /// `<job uuid>-<attempt>`, as run directories are called.
