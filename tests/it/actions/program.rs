@@ -68,11 +68,13 @@ async fn what_a_program_leaves_becomes_results() {
         env | sort > "$ERRAND_RESULTS/env.txt"; echo said; echo complained >&2
         echo "the key is $API_KEY""#;
     let secrets = json!({"secrets": {"API_KEY": "insights-key"}});
-    let Installed { platform, .. } = with(script, secrets).await;
+    let installed = with(script, secrets).await;
+    let platform = &installed.platform;
     let api = platform.api();
     let key = json!({"name": "insights-key", "value": "correct-horse-battery"});
     let path = "/apis/secrets/v2/workspaces/default/secrets";
-    api.ask(reqwest::Method::POST, path, Some(key)).await;
+    let (made, answer) = api.ask(reqwest::Method::POST, path, Some(key)).await;
+    assert!(made.is_success(), "{answer}");
     let job = followed_by(&api, "echo answer; echo kept > kept", KIND, json!({"depth": 3})).await;
     let record = job.ends(SOON).await;
     assert_eq!(record["status"], "completed", "{record}");
@@ -96,6 +98,7 @@ async fn what_a_program_leaves_becomes_results() {
     }
     let env = String::from_utf8(job.download("env.txt").await).expect("it is text");
     assert!(!env.contains("ERRAND__ACTIONS"), "{env}");
+    assert!(env.contains("API_KEY=correct-horse-battery"), "{env}");
     let log = job.log().await.join("\n");
     for line in ["said", "[stderr] complained", "the key is ***"] {
         assert!(log.contains(line), "{log}");
@@ -105,7 +108,8 @@ async fn what_a_program_leaves_becomes_results() {
 
 #[tokio::test]
 async fn the_example_runs() {
-    let Installed { platform, .. } = with("exit 1", json!({})).await;
+    let installed = with("exit 1", json!({})).await;
+    let platform = &installed.platform;
     let api = platform.api();
     let job = followed_by(&api, "echo x > a; echo done", "examples.summary", json!({})).await;
     assert_eq!(job.ends(SOON).await["status"], "completed");
@@ -120,7 +124,8 @@ async fn the_example_runs() {
 async fn case_a4_a_program_that_fails_fails_the_job_and_the_results_stay() {
     let script = "echo partly > \"$ERRAND_RESULTS/partly.txt\"\n\
                   test -f output_workdir/report.md || { echo 'no report.md' >&2; exit 7; }";
-    let Installed { platform, .. } = with(script, json!({"timeout_seconds": 5})).await;
+    let installed = with(script, json!({"timeout_seconds": 5})).await;
+    let platform = &installed.platform;
     let api = platform.api();
     let job = followed_by(&api, "echo n > notes.md; echo ok", KIND, json!({})).await;
     failed(&job, "exited with code 7: no report.md").await;
@@ -132,7 +137,8 @@ async fn a_program_has_its_time_and_its_names() {
     let script = "mkdir \"$ERRAND_RESULTS/output_workdir\"; ln -s / \"$ERRAND_RESULTS/link\"\n\
                   echo ok > \"$ERRAND_RESULTS/fine\"\n\
                   if [ -f output_workdir/slow ]; then (setsid sleep 7351 &); sleep 7352; fi";
-    let Installed { platform, .. } = with(script, json!({"timeout_seconds": 2})).await;
+    let installed = with(script, json!({"timeout_seconds": 2})).await;
+    let platform = &installed.platform;
     let api = platform.api();
     let named = followed_by(&api, "echo ok", KIND, json!({})).await;
     let slow = followed_by(&api, "touch slow; echo ok", KIND, json!({})).await;

@@ -18,6 +18,8 @@ pub(super) struct Request {
 pub(super) struct Receiver {
     pub(super) url: String,
     requests: Arc<Mutex<Vec<Request>>>,
+    /// Connections that were given no answer.
+    _silent: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Receiver {
@@ -26,20 +28,20 @@ impl Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (answers, seen) = (answers.to_vec(), Arc::clone(&requests));
+        let silent = Arc::new(Mutex::new(Vec::new()));
+        let (answers, seen, open) = (answers.to_vec(), requests.clone(), silent.clone());
         std::thread::spawn(move || {
-            let mut silent = Vec::new();
             for answer in answers {
                 let (mut socket, _) = listener.accept().expect("a connection");
                 let request = read(&socket);
                 seen.lock().expect("nobody panicked").push(request);
                 socket.write_all(answer.as_bytes()).expect("the sender listens");
                 if answer.is_empty() {
-                    silent.push(socket);
+                    open.lock().expect("nobody panicked").push(socket);
                 }
             }
         });
-        Self { url, requests }
+        Self { url, requests, _silent: silent }
     }
 
     pub(super) fn requests(&self) -> Vec<Request> {
