@@ -2,6 +2,7 @@
 
 mod cancel;
 mod conformance;
+mod environments;
 mod harness;
 mod refusals;
 

@@ -1,5 +1,7 @@
 //! Requests that are refused before anything is kept of them.
 
+mod observed;
+
 use serde_json::{Value, json};
 
 use super::harness::Harness;
@@ -11,6 +13,15 @@ async fn paths_and_bodies_that_nobody_reads() {
     for path in [format!("{JOBS}/%ff"), "/nope/%c3%28".to_owned()] {
         let detail = format!("The path '{path}' is not valid UTF-8");
         api.get(&path).await.answers(400, json!({"detail": detail}));
+    }
+    let deep = |levels| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+    let spec =
+        |deep: String| format!(r#"{{"spec": {{"agent": "a", "context": {{"x": {deep}}}}}}}"#);
+    for (levels, kind) in [(98, "value_error"), (10_000, "json_invalid")] {
+        let body = spec(deep(levels));
+        let path = format!("{AGENTS}/jobs/execute");
+        let refused = api.raw("POST", &path, "application/json", &body).await;
+        assert_eq!((refused.status, &refused.body["detail"][0]["type"]), (422, &json!(kind)));
     }
     let large = json!({"name": "w", "description": "x".repeat(16 * 1024 * 1024)});
     let detail = "The request body is over the limit of 16777216 bytes";
