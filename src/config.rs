@@ -84,6 +84,8 @@ sections! {
         /// File with the key, 32 bytes in hexadecimal; `secret.key` in the data directory when
         /// absent, made at the first start.
         key_file: Option<PathBuf> = None,
+        /// Whether the API answers the value of a secret to whoever asks; each time is logged.
+        allow_access: bool = false,
     }
 
     /// What agents run with.

@@ -13,7 +13,7 @@ use std::fmt::Display;
 use bytes::Bytes;
 use futures_util::Stream;
 use streams::snapshot::FileEntry;
-use workers::store::{self, Object, Store, key};
+use workers::store::{self, Store};
 
 use crate::records::{self, Fileset, Records};
 
@@ -71,14 +71,5 @@ impl Files {
             Err(records::Error::Conflict) => Err(Error::InTheWay(entry.path)),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Opens a file's bytes, or a part of them (both ends included).
-    pub async fn open(
-        &self,
-        file: &FileEntry,
-        range: Option<(u64, u64)>,
-    ) -> Result<Option<Object>, Error> {
-        Ok(self.store.get_range(&key::blob(&file.sha256), range).await?)
     }
 }

@@ -26,11 +26,11 @@ pub use agents::{Agent, Agents, NewAgent};
 pub use environments::{Environment, EnvironmentKind, Environments, NewEnvironment};
 pub use error::Error;
 pub use filesets::{Fileset, FilesetChange, Filesets, NewFileset};
-pub use jobs::{Admitted, Finished, Job, JobFilter, Jobs, NewJob, ResultRow};
+pub use jobs::{Admitted, Finished, Job, JobFilter, Jobs, NewJob, ResultRow, StepFilter};
 pub use page::{Direction, Listed, Page, Sort, SortKey};
 pub use projection::{Change, News, Projected, Proof};
 pub use secrets::{NewSecret, SecretChange, SecretRow, Secrets};
-pub use workspaces::{Workspace, Workspaces};
+pub use workspaces::{Contents, Workspace, Workspaces};
 
 use writer::{Run, Writer};
 

@@ -181,7 +181,7 @@ pub async fn start(
         });
     }
     if let Some(listener) = listener {
-        serving.serve(listener, &parts)?;
+        serving.serve(config, listener, &parts)?;
     }
     Ok(serving)
 }
@@ -254,13 +254,19 @@ impl Serving {
     }
 
     /// The API.
-    fn serve(&mut self, listener: TcpListener, parts: &Parts) -> anyhow::Result<()> {
+    fn serve(
+        &mut self,
+        config: &Config,
+        listener: TcpListener,
+        parts: &Parts,
+    ) -> anyhow::Result<()> {
         let app = App {
             records: parts.records.clone(),
             store: parts.store.clone(),
             broker: Arc::clone(&parts.broker),
             catalog: parts.catalog.clone(),
             secrets: parts.secrets.clone(),
+            secret_access: config.secrets.allow_access,
         };
         let listener =
             tokio::net::TcpListener::from_std(listener).context("cannot use the listener")?;

@@ -17,7 +17,7 @@ pub(crate) use compute::check as check_compute;
 pub(crate) use inside::{artifacts_inside, workspace_inside};
 pub(crate) use lookup::Environment;
 pub(crate) use merge::merge;
-pub(crate) use stored::{read as read_stored, shown as show_stored};
+pub(crate) use stored::{body_of as stored_body, read as read_stored, shown as show_stored};
 pub(crate) use variables::{MAX_VALUE_BYTES, check_plain, check_secrets};
 
 /// An environment: each part a reference, inline, or absent. A name inside an inline one says

@@ -17,7 +17,8 @@ pub(crate) const NAME: Shape =
 /// The longest name of a job: its fileset is called `job-fileset-<name>`.
 const JOB_NAME_LENGTH: usize = refs::NAME_LENGTH - refs::JOB_FILESET.len();
 
-const BODY: Table = Table {
+/// The body of an execute request.
+pub(crate) const BODY: Table = Table {
     fields: &[
         field("name", NAME, Absent::Null),
         field("description", Shape::Text, Absent::Null),

@@ -15,7 +15,7 @@ use crate::catalog::shape::{self, Absent, Shape, Table, Unknown, field, no_rule,
 use crate::catalog::{agent_config, check_schema};
 use crate::records::{Agent, NewAgent};
 
-const NEW: Table = Table {
+pub(super) const NEW: Table = Table {
     fields: &[
         field("name", NAME, Absent::Refused),
         field("description", Shape::Text, Absent::Text("")),

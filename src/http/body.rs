@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::MAX_JSON_BYTES;
 use super::error::{Answer, ApiError};
@@ -47,6 +47,17 @@ impl Body {
     /// Reads the body by a table.
     pub(super) fn read(&self, table: &'static Table) -> Answer<Value> {
         shape::read(&Shape::Object(table), &self.0, &["body".into()]).map_err(ApiError::invalid)
+    }
+
+    /// The body as an object of whatever fields.
+    pub(super) fn object(self) -> Answer<Map<String, Value>> {
+        match self.0 {
+            Value::Object(fields) => Ok(fields),
+            other => {
+                let msg = "Input should be a valid dictionary";
+                Err(invalid(Violation::new("dict_type", &["body".into()], msg, &other)))
+            }
+        }
     }
 }
 

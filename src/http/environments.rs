@@ -2,8 +2,7 @@
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::routing::get;
-use axum::{Extension, Json, Router};
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use super::Api;
@@ -22,15 +21,8 @@ const RULES: Rules = Rules {
     pages_of_nothing: 0,
 };
 
-/// The routes of one kind.
-pub(super) fn collection(at: &str, kind: EnvironmentKind) -> Router<Api> {
-    Router::new()
-        .route(at, get(list).post(create))
-        .route(&format!("{at}/{{name}}"), get(one).delete(delete))
-        .layer(Extension(kind))
-}
-
-async fn create(
+/// Keeps a new one.
+pub(super) async fn create(
     State(api): State<Api>,
     Extension(kind): Extension<EnvironmentKind>,
     Path(workspace): Path<String>,
@@ -45,7 +37,8 @@ async fn create(
     Ok((StatusCode::CREATED, Json(show(kind, &made))))
 }
 
-async fn list(
+/// Lists them.
+pub(super) async fn list(
     State(api): State<Api>,
     Extension(kind): Extension<EnvironmentKind>,
     Path(workspace): Path<String>,
@@ -60,7 +53,8 @@ async fn list(
     Ok(Json(Value::Object(envelope)))
 }
 
-async fn one(
+/// One.
+pub(super) async fn get(
     State(api): State<Api>,
     Extension(kind): Extension<EnvironmentKind>,
     Path((workspace, name)): Path<(String, String)>,
@@ -70,7 +64,7 @@ async fn one(
 }
 
 /// Forgets one. Jobs keep their snapshots; what refers to it finds nothing any more.
-async fn delete(
+pub(super) async fn delete(
     State(api): State<Api>,
     Extension(kind): Extension<EnvironmentKind>,
     Path((workspace, name)): Path<(String, String)>,

@@ -30,6 +30,15 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
+    /// 403.
+    ///
+    /// This is also the one status of routes that the reference has for its own parts and that
+    /// nobody may use here: the request is understood and will never be granted. A 409 would say
+    /// that another time may be better, a 422 that another body would be.
+    pub(super) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, detail)
+    }
+
     /// 404.
     pub(super) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
@@ -81,10 +90,6 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(json!({"detail": self.detail}))).into_response();
         let headers = response.headers_mut();
-        if self.status == StatusCode::CONFLICT {
-            // The reference's client repeats a 409 three times unless it is told not to.
-            headers.insert("x-should-retry", HeaderValue::from_static("false"));
-        }
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
         }

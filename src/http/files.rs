@@ -1,20 +1,21 @@
 //! Files of filesets: listing, upload, download, removal.
 
 use axum::Json;
-use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use streams::snapshot::FileEntry;
+use workers::store::key;
 
 use super::Api;
 use super::error::{Answer, ApiError, or_not_found};
+use super::filesets::Found;
 use super::list::Pairs;
-use super::{filesets, range};
+use super::{filesets, job_files, range, upload};
+use crate::catalog::shape::{self, Shape};
 use crate::files::path;
-use crate::records::Fileset;
 
 /// Permission bits of a file that says none.
 const DEFAULT_MODE: u32 = 0o644;
@@ -25,34 +26,61 @@ const PATH: &AsciiSet =
 
 type Named = Path<(String, String, String)>;
 
+/// A file and where its bytes are.
+pub(super) struct Stored {
+    pub entry: FileEntry,
+    /// The key of the object.
+    pub key: String,
+}
+
+impl From<FileEntry> for Stored {
+    fn from(entry: FileEntry) -> Self {
+        Self { key: key::blob(&entry.sha256), entry }
+    }
+}
+
 /// Lists the files below a path: all of them, a directory's, or the one.
 pub(super) async fn list(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
     query: Pairs,
 ) -> Answer<Json<Value>> {
-    let fileset = filesets::find(&api, &workspace, &name).await?;
+    check_cache_status(&query)?;
+    let found = filesets::find(&api, &workspace, &name).await?;
     let asked = query.get("path").unwrap_or_default();
     let under = normalise(asked)?;
-    let mut files = api.records.filesets().files(&fileset.id, &under).await?;
+    let mut files = match &found {
+        Found::Stored(fileset) => api.records.filesets().files(&fileset.id, &under).await?,
+        Found::OfJob(job) => {
+            let files = job_files::files(&api, job).await?.into_iter().map(|file| file.entry);
+            files.filter(|file| job_files::is_below(&file.path, &under)).collect()
+        }
+    };
     // `file/` names a directory, and there is none.
     if asked.ends_with('/') {
         files.retain(|file| file.path != under);
     }
-    let shown = files.iter().map(|file| show(&fileset, file, Some("not_cacheable")));
+    let shown = files.iter().map(|file| show(&workspace, &name, file, Some("not_cacheable")));
     Ok(Json(json!({"data": shown.collect::<Vec<_>>()})))
 }
 
-/// Writes a file: the body is its content.
+/// Nothing of ours is cached, so the answer is the same either way.
+fn check_cache_status(query: &Pairs) -> Answer<()> {
+    const KEY: &str = "include_cache_status";
+    let Some(asked) = query.get(KEY) else { return Ok(()) };
+    let read = shape::read(&Shape::Bool, &json!(asked), &["query".into(), KEY.into()]);
+    read.map(drop).map_err(ApiError::invalid)
+}
+
+/// Writes a file: the body is its content, or a form that has it.
 pub(super) async fn put(
     State(api): State<Api>,
     Path((workspace, name, typed)): Named,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Answer<Json<Value>> {
     let path = normalise(&typed)?;
     if path.is_empty() {
-        return Err(ApiError::bad_request("A file needs a path below the root of its fileset"));
+        return Err(put_root().await);
     }
     if let Some(segment) = path::too_long(&path) {
         return Err(ApiError::bad_request(format!(
@@ -61,17 +89,22 @@ pub(super) async fn put(
             path::MAX_SEGMENT_BYTES
         )));
     }
-    let mode = mode(&headers)?;
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    if kind.is_some_and(|kind| kind.starts_with("multipart/")) {
-        return Err(ApiError::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "Multipart uploads are not supported; send the file's bytes as the body",
-        ));
-    }
-    let fileset = filesets::find(&api, &workspace, &name).await?;
-    let file = api.files.put(&fileset, path, mode, body.into_data_stream()).await?;
-    Ok(Json(show(&fileset, &FileEntry { path: typed, ..file }, None)))
+    let mode = mode(request.headers())?;
+    let fileset = filesets::writable(&api, &workspace, &name).await?;
+    let file = if upload::is_form(request.headers()) {
+        let mut form = upload::form(request).await?;
+        let field = Box::pin(upload::file(&mut form).await?);
+        api.files.put(&fileset, path, mode, field).await?
+    } else {
+        let bytes = request.into_body().into_data_stream();
+        api.files.put(&fileset, path, mode, bytes).await?
+    };
+    Ok(Json(show(&workspace, &name, &FileEntry { path: typed, ..file }, None)))
+}
+
+/// A file that has no path.
+pub(super) async fn put_root() -> ApiError {
+    ApiError::bad_request("A file needs a path below the root of its fileset")
 }
 
 /// Reads a file, or a part of it.
@@ -80,12 +113,12 @@ pub(super) async fn get(
     Path((workspace, name, path)): Named,
     asked: HeaderMap,
 ) -> Answer {
-    let (_, file) = find(&api, &workspace, &name, &path).await?;
-    let range = range::asked(&asked, file.size)?;
-    let (status, headers) = file_headers(&file, range)?;
-    let object = api.files.open(&file, range).await?;
+    let file = find(&api, &workspace, &name, &path).await?;
+    let range = range::asked(&asked, file.entry.size)?;
+    let (status, headers) = file_headers(&file.entry, range)?;
+    let object = api.store.get_range(&file.key, range).await?;
     let object =
-        object.ok_or_else(|| ApiError::internal(format!("blob {} is gone", file.sha256)))?;
+        object.ok_or_else(|| ApiError::internal(format!("object '{}' is gone", file.key)))?;
     Ok::<Response, _>(range::stream(status, headers, object))
 }
 
@@ -95,7 +128,7 @@ pub(super) async fn head(
     Path((workspace, name, path)): Named,
     asked: HeaderMap,
 ) -> Answer {
-    let (_, file) = find(&api, &workspace, &name, &path).await?;
+    let file = find(&api, &workspace, &name, &path).await?.entry;
     let (status, headers) = file_headers(&file, range::asked(&asked, file.size)?)?;
     Ok((status, headers).into_response())
 }
@@ -105,22 +138,31 @@ pub(super) async fn delete(
     State(api): State<Api>,
     Path((workspace, name, path)): Named,
 ) -> Answer<Json<Value>> {
-    let (fileset, file) = find(&api, &workspace, &name, &path).await?;
-    let deleted = api.records.filesets().delete_file(&fileset.id, &file.path).await;
-    let deleted = or_not_found(deleted, || missing(&fileset, &path))?;
-    Ok(Json(show(&fileset, &deleted, None)))
+    let normalised = normalise(&path)?;
+    let fileset = filesets::writable(&api, &workspace, &name).await?;
+    let deleted = api.records.filesets().delete_file(&fileset.id, &normalised).await;
+    let deleted = or_not_found(deleted, || missing(&workspace, &name, &path))?;
+    Ok(Json(show(&workspace, &name, &deleted, None)))
 }
 
-async fn find(api: &Api, workspace: &str, name: &str, path: &str) -> Answer<(Fileset, FileEntry)> {
+async fn find(api: &Api, workspace: &str, name: &str, path: &str) -> Answer<Stored> {
     let normalised = normalise(path)?;
-    let fileset = filesets::find(api, workspace, name).await?;
-    let file = api.records.filesets().get_file(&fileset.id, &normalised).await;
-    let file = or_not_found(file, || missing(&fileset, path))?;
-    Ok((fileset, file))
+    let missing = || missing(workspace, name, path);
+    match filesets::find(api, workspace, name).await? {
+        Found::Stored(fileset) => {
+            let file = api.records.filesets().get_file(&fileset.id, &normalised).await;
+            Ok(or_not_found(file, missing)?.into())
+        }
+        Found::OfJob(job) => {
+            let mut files = job_files::files(api, &job).await?.into_iter();
+            let file = files.find(|file| file.entry.path == normalised);
+            file.ok_or_else(|| ApiError::not_found(missing()))
+        }
+    }
 }
 
-fn missing(fileset: &Fileset, path: &str) -> String {
-    format!("File '{path}' not found in fileset '{}/{}'", fileset.workspace, fileset.name)
+fn missing(workspace: &str, name: &str, path: &str) -> String {
+    format!("File '{path}' not found in fileset '{workspace}/{name}'")
 }
 
 fn normalise(path: &str) -> Answer<String> {
@@ -148,8 +190,7 @@ fn file_headers(file: &FileEntry, range: Option<(u64, u64)>) -> Answer<(StatusCo
     Ok((status, headers))
 }
 
-fn show(fileset: &Fileset, file: &FileEntry, cache_status: Option<&str>) -> Value {
-    let (workspace, name) = (&fileset.workspace, &fileset.name);
+fn show(workspace: &str, name: &str, file: &FileEntry, cache_status: Option<&str>) -> Value {
     let encoded = utf8_percent_encode(&file.path, PATH);
     json!({
         "file_ref": format!("{workspace}/{name}#{}", file.path),

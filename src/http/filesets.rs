@@ -8,14 +8,15 @@ use super::Api;
 use super::body::Body;
 use super::error::{Answer, ApiError, or_conflict, or_not_found};
 use super::list::{Pairs, Rules, TooSmall, without_nulls};
-use super::{time, workspaces};
+use super::{job_files, time, workspaces};
+use crate::catalog::refs;
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
-use crate::records::{Fileset, FilesetChange, NewFileset};
+use crate::records::{self, Fileset, FilesetChange, Job, NewFileset};
 
-const PURPOSE: Shape = Shape::Words(&["generic", "dataset", "environment", "model"]);
+const PURPOSE: Shape = Shape::Words(&["dataset", "environment", "generic", "model"]);
 
-const NEW: Table = Table {
+pub(super) const NEW: Table = Table {
     fields: &[
         field("name", NAME, Absent::Refused),
         field("description", Shape::Short { most: 255 }, Absent::Text("")),
@@ -30,7 +31,7 @@ const NEW: Table = Table {
 };
 
 /// Fields that are absent stay as they are; only a null description empties it.
-const CHANGE: Table = Table {
+pub(super) const CHANGE: Table = Table {
     fields: &[
         field("description", Shape::Short { most: 255 }, Absent::Dropped),
         field("project", Shape::Text, Absent::Dropped),
@@ -83,6 +84,13 @@ pub(super) async fn create(
     }
     workspaces::check(&api, &workspace).await?;
     let name = text(&new["name"]);
+    if let Some(job) = name.strip_prefix(refs::JOB_FILESET) {
+        return Err(ApiError::forbidden(format!(
+            "Fileset names beginning with '{}' are kept for the results of jobs, '{name}' for \
+             those of '{job}'",
+            refs::JOB_FILESET
+        )));
+    }
     let new = NewFileset {
         name: name.clone(),
         workspace: workspace.clone(),
@@ -120,7 +128,10 @@ pub(super) async fn get(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
 ) -> Answer<Json<Value>> {
-    Ok(Json(show(&find(&api, &workspace, &name).await?)))
+    Ok(Json(match find(&api, &workspace, &name).await? {
+        Found::Stored(fileset) => show(&fileset),
+        Found::OfJob(job) => job_files::fileset(&job),
+    }))
 }
 
 /// Changes what is said about one.
@@ -130,6 +141,7 @@ pub(super) async fn update(
     body: Body,
 ) -> Answer<Json<Value>> {
     let mut change = body.read(&CHANGE)?;
+    writable(&api, &workspace, &name).await?;
     let emptied = body.0.get("description").is_some_and(Value::is_null);
     let mut given = |key: &str| change.get_mut(key).map(Value::take);
     let description = given("description").map(|value| text(&value));
@@ -149,6 +161,7 @@ pub(super) async fn delete(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
 ) -> Answer<Json<Value>> {
+    writable(&api, &workspace, &name).await?;
     let deleted = api.records.filesets().delete(&workspace, &name).await;
     Ok(Json(show(&or_not_found(deleted, || missing(&workspace, &name))?)))
 }
@@ -164,10 +177,34 @@ pub(super) async fn refresh(
     )))
 }
 
+/// A fileset that somebody made, or that of a job.
+pub(super) enum Found {
+    Stored(Box<Fileset>),
+    OfJob(Box<Job>),
+}
+
 /// Finds one.
-pub(super) async fn find(api: &Api, workspace: &str, name: &str) -> Answer<Fileset> {
-    let found = api.records.filesets().get(workspace, name).await;
-    or_not_found(found, || missing(workspace, name))
+pub(super) async fn find(api: &Api, workspace: &str, name: &str) -> Answer<Found> {
+    match api.records.filesets().get(workspace, name).await {
+        Ok(fileset) => return Ok(Found::Stored(Box::new(fileset))),
+        Err(records::Error::NotFound | records::Error::Text(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let job = job_files::job(api, workspace, name).await?;
+    let job = job.ok_or_else(|| ApiError::not_found(missing(workspace, name)))?;
+    Ok(Found::OfJob(Box::new(job)))
+}
+
+/// Finds one that callers may write.
+pub(super) async fn writable(api: &Api, workspace: &str, name: &str) -> Answer<Fileset> {
+    match find(api, workspace, name).await? {
+        Found::Stored(fileset) => Ok(*fileset),
+        Found::OfJob(job) => Err(ApiError::forbidden(format!(
+            "Fileset '{workspace}/{name}' holds the results of job '{}', which only the platform \
+             writes",
+            job.name
+        ))),
+    }
 }
 
 fn missing(workspace: &str, name: &str) -> String {
@@ -185,17 +222,21 @@ fn show(fileset: &Fileset) -> Value {
         "workspace": fileset.workspace,
         "description": fileset.description,
         "purpose": fileset.purpose,
-        // Where the bytes really are is nobody's business.
-        "storage": {
-            "type": "local",
-            "path": format!("{}/{}", fileset.workspace, fileset.name),
-            "read_chunk_size": 1_048_576,
-            "write_buffer_size": 16_777_216,
-        },
+        "storage": storage(&fileset.workspace, &fileset.name),
         "metadata": fileset.metadata,
         "custom_fields": fileset.custom_fields,
         "project": fileset.project,
         "created_at": time(fileset.created_at),
         "updated_at": time(fileset.updated_at),
+    })
+}
+
+/// Where the bytes really are is nobody's business.
+pub(super) fn storage(workspace: &str, name: &str) -> Value {
+    json!({
+        "type": "local",
+        "path": format!("{workspace}/{name}"),
+        "read_chunk_size": 1_048_576,
+        "write_buffer_size": 16_777_216,
     })
 }

@@ -1,20 +1,18 @@
-//! Jobs as the API shows them: the typed record, the generic one, status and steps.
+//! Jobs as the API shows them: the typed record, the generic one, the status.
+
+mod steps;
 
 use serde_json::{Map, Value, json};
-use streams::id::JobId;
+
+pub(super) use steps::{step, step_in_list, tasks};
 
 use super::list::without_nulls;
 use super::time;
-use crate::catalog::{names, refs};
+use crate::catalog::refs;
 use crate::records::Job;
 
-/// The only step of an execute job.
+/// The only step of a job.
 pub(super) const STEP: &str = "execute-agent";
-
-/// The name of its only task.
-pub(super) fn task_name(job: JobId) -> String {
-    format!("task-{}", job.uuid().simple())
-}
 
 /// A record of the execute collection.
 pub(super) fn typed(job: &Job) -> Value {
@@ -77,88 +75,17 @@ pub(super) fn generic_in_list(job: &Job) -> Value {
 
 /// What `…/status` answers.
 pub(super) fn status(job: &Job) -> Value {
-    let task = json!({
-        "id": names::part_id("task", job.id),
-        "name": task_name(job.id),
-        "status": job.status,
-        "status_details": job.status_details,
-        "error_details": step_error(job),
-        "error_stack": null,
-        "created_at": time(job.created_at),
-        "updated_at": changed_at(job),
-    });
-    let step = json!({
-        "id": names::part_id("step", job.id),
-        "name": STEP,
-        "status": job.status,
-        "status_details": job.status_details,
-        "error_details": step_error(job),
-        "tasks": [task],
-        "created_at": time(job.created_at),
-        "updated_at": changed_at(job),
-    });
     json!({
         "id": job.id.http(),
         "name": job.name,
         "status": job.status,
         "status_details": job.status_details,
         "error_details": job.error_details,
-        "steps": [step],
+        "steps": [steps::step_status(job)],
         "created_at": time(job.created_at),
         "updated_at": time(job.updated_at),
         "phase": job.phase,
         "phase_times": phase_times(job),
-    })
-}
-
-/// A step in a list.
-pub(super) fn step_in_list(job: &Job) -> Value {
-    let nobody = json!({
-        "principal_id": "",
-        "principal_groups": [],
-        "principal_authz_aliases": [],
-        "principal_on_behalf_of_authz_aliases": [],
-    });
-    without_nulls(json!({
-        "id": names::part_id("step", job.id),
-        "job": job.name,
-        "attempt_id": job.attempt_id,
-        "fileset": fileset(job),
-        "workspace": job.workspace,
-        "name": STEP,
-        "step_spec": step_spec(job),
-        "status": job.status,
-        "status_details": job.status_details,
-        "error_details": job.error_details,
-        "auth_context": nobody,
-        "created_at": time(job.created_at),
-        "updated_at": changed_at(job),
-    }))
-}
-
-/// A step by itself.
-pub(super) fn step(job: &Job) -> Value {
-    let mut config = Map::from_iter([("_step_spec_name".to_owned(), json!(STEP))]);
-    if let Value::Object(spec) = spec(job) {
-        config.extend(spec);
-    }
-    json!({
-        "id": names::part_id("step", job.id),
-        "entity_id": names::part_id("step", job.id),
-        "parent": job.attempt_id,
-        "attempt_id": job.attempt_id,
-        "name": STEP,
-        "workspace": job.workspace,
-        "project": job.project,
-        "config": config,
-        "status": job.status,
-        "status_details": job.status_details,
-        "error_details": job.error_details,
-        "created_at": time(job.created_at),
-        "created_by": "service:platform",
-        "updated_at": changed_at(job),
-        "updated_by": "service:platform",
-        "db_version": 1,
     })
 }
 
@@ -199,19 +126,6 @@ fn step_spec(job: &Job) -> Value {
         "config": spec(job),
         "lifecycle": {"staleness_timeout_seconds": 0},
     })
-}
-
-/// Steps and tasks without an error have an empty object, the job has null.
-fn step_error(job: &Job) -> Value {
-    job.error_details.clone().unwrap_or_else(|| json!({}))
-}
-
-/// When the job moved last. Its own `updated_at` stays at its creation, as the reference's does.
-fn changed_at(job: &Job) -> String {
-    let moved = job.phase_times.values().max().copied();
-    time(
-        [moved, job.started_at, job.ended_at].into_iter().flatten().max().unwrap_or(job.updated_at),
-    )
 }
 
 fn phase_times(job: &Job) -> Map<String, Value> {

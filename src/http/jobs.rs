@@ -223,51 +223,9 @@ pub(super) async fn patch_details(
 ) -> Answer<Json<Value>> {
     let missing = || format!("Entity '{name}' not found in workspace '{workspace}'");
     let job = or_not_found(api.records.jobs().get(&workspace, &name).await, missing)?;
-    let Value::Object(details) = body.0 else {
-        let loc = ["body".into()];
-        let msg = "Input should be a valid dictionary";
-        let entry = crate::catalog::Violation::new("dict_type", &loc, msg, &body.0);
-        return Err(ApiError::invalid(vec![entry]));
-    };
+    let details = body.object()?;
     or_not_found(api.records.jobs().merge_details(job.id, details).await, missing)?;
     Ok(Json(Value::Null))
-}
-
-/// The steps of a job: one.
-pub(super) async fn steps(
-    State(api): State<Api>,
-    Path((workspace, name)): Path<(String, String)>,
-    query: Pairs,
-) -> Answer<Json<Value>> {
-    const STEPS: Rules = Rules { page_size: 25, max_page_size: u32::MAX, ..TYPED_RULES };
-    if name == "-" {
-        return Err(ApiError::bad_request("Listing the steps of all jobs is not supported"));
-    }
-    let asked = query.asked(&STEPS)?;
-    let job = match api.records.jobs().get(&workspace, &name).await {
-        Ok(job) if job.name == name => Some(job),
-        Ok(_) | Err(records::Error::NotFound | records::Error::Text(_)) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let listed = asked.slice(job.into_iter().collect(), |job| (job.created_at, job.id));
-    let mut envelope = asked.envelope(listed, |job| job_view::step_in_list(&job));
-    envelope.insert("sort".to_owned(), json!(query.get("sort").unwrap_or("created_at")));
-    envelope.insert("filter".to_owned(), json!({"job": name}));
-    Ok(Json(Value::Object(envelope)))
-}
-
-/// One step of a job.
-pub(super) async fn step(
-    State(api): State<Api>,
-    Path((workspace, name, step)): Path<(String, String, String)>,
-) -> Answer<Json<Value>> {
-    let missing =
-        || format!("Step '{step}' for job '{name}' not found in workspace '{workspace}'.");
-    let job = or_not_found(api.records.jobs().get(&workspace, &name).await, missing)?;
-    if step != job_view::STEP || job.name != name {
-        return Err(ApiError::not_found(missing()));
-    }
-    Ok(Json(job_view::step(&job)))
 }
 
 /// Where jobs can run.

@@ -5,11 +5,13 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use serde_json::{Value, json};
+use streams::id::Attempt;
 use streams::log::{LogLine, LogStream};
 
 use super::Api;
 use super::error::{Answer, ApiError};
-use super::job_view::{self, STEP};
+use super::filter::Collection;
+use super::job_view::STEP;
 use super::jobs;
 use super::list::{Pairs, TooSmall};
 use super::time;
@@ -26,7 +28,7 @@ enum Cursor {
     From(u64),
     /// The page that ends before here.
     Before(u64),
-    /// The same, reached from a tail of this job.
+    /// The same, reached from a tail of this view.
     Tailed(u64, String),
 }
 
@@ -34,12 +36,14 @@ enum Cursor {
 pub(super) async fn list(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
+    collection: Collection,
     query: Pairs,
 ) -> Answer<Json<Value>> {
     let job = jobs::find(&api, &workspace, &name).await?;
+    let view = View::of(&job, collection, &query);
     let mut found = Vec::new();
-    let limit = query.number("limit", MOST_LINES, &TooSmall::AtLeast, &mut found);
-    let tail = query.number("tail", MOST_LINES, &TooSmall::AtLeast, &mut found);
+    let limit = query.number("limit", MOST_LINES, &TooSmall::GreaterThan, &mut found);
+    let tail = query.number("tail", MOST_LINES, &TooSmall::GreaterThan, &mut found);
     if !found.is_empty() {
         return Err(ApiError::invalid(found));
     }
@@ -59,9 +63,9 @@ pub(super) async fn list(
         }
         (Some(tail), None) => (Window::Tail(tail.into()), Chain::Tail),
         (None, None) => (Window::From { first: 0, limit: limit_lines }, Chain::Pages),
-        (None, Some(cursor)) => at(cursor, limit_lines, &job)?,
+        (None, Some(cursor)) => at(cursor, limit_lines, &view)?,
     };
-    if is_of_another_step(&query, &job) {
+    if view.is_empty {
         return Ok(Json(json!({"data": [], "total": 0, "next_page": null, "prev_page": null})));
     }
     let found = api.logs.read(&job.workspace, job.id, window).await.map_err(failed)?;
@@ -69,7 +73,7 @@ pub(super) async fn list(
     let next = (chain == Chain::Pages && end < found.total).then_some(Cursor::From(end));
     let prev = (found.first > 0).then(|| match chain {
         Chain::Pages => Cursor::Before(found.first),
-        Chain::Tail => Cursor::Tailed(found.first, job.id.to_string()),
+        Chain::Tail => Cursor::Tailed(found.first, view.key.clone()),
     });
     let data: Vec<_> = found.lines.iter().map(|line| show(line, &job)).collect();
     Ok(Json(json!({
@@ -87,12 +91,12 @@ enum Chain {
     Tail,
 }
 
-fn at(cursor: &str, limit: u64, job: &Job) -> Answer<(Window, Chain)> {
+fn at(cursor: &str, limit: u64, view: &View) -> Answer<(Window, Chain)> {
     match Cursor::decode(cursor) {
         None => Err(ApiError::unprocessable("Invalid page cursor")),
         Some(Cursor::From(first)) => Ok((Window::From { first, limit }, Chain::Pages)),
         Some(Cursor::Before(end)) => Ok((Window::Before { end, limit }, Chain::Pages)),
-        Some(Cursor::Tailed(end, of)) if of == job.id.to_string() => {
+        Some(Cursor::Tailed(end, of)) if of == view.key => {
             Ok((Window::Before { end, limit }, Chain::Tail))
         }
         Some(Cursor::Tailed(..)) => {
@@ -101,11 +105,35 @@ fn at(cursor: &str, limit: u64, job: &Job) -> Answer<(Window, Chain)> {
     }
 }
 
-fn is_of_another_step(query: &Pairs, job: &Job) -> bool {
-    let other = |key, ours: &str| query.get(key).is_some_and(|asked| asked != ours);
-    other("step_id", STEP)
-        || other("task_id", &job_view::task_name(job.id))
-        || other("attempt_id", &job.attempt_id)
+/// What of a job's log is looked at.
+struct View {
+    /// The same for the same job and the same filters.
+    key: String,
+    /// Whether the filters leave nothing: all lines are of one step and shown with one task.
+    is_empty: bool,
+}
+
+impl View {
+    /// The execute collection has no filters, and ignores them.
+    fn of(job: &Job, collection: Collection, query: &Pairs) -> Self {
+        let ours = [("step_id", STEP), ("task_id", &task(job)), ("attempt_id", &job.attempt_id)];
+        let mut view = Self { key: job.id.to_string(), is_empty: false };
+        for (key, own) in ours {
+            if collection == Collection::Generic
+                && let Some(asked) = query.get(key)
+            {
+                view.key.push_str(&format!("&{key}={asked}"));
+                view.is_empty |= asked != own;
+            }
+        }
+        view
+    }
+}
+
+/// The task that lines are shown with: the first, also for those of a later start. Archived lines
+/// do not say which start they are of, and a line must not change when it is archived.
+fn task(job: &Job) -> String {
+    job.id.task_name(Attempt::FIRST)
 }
 
 fn show(line: &LogLine, job: &Job) -> Value {
@@ -118,7 +146,7 @@ fn show(line: &LogLine, job: &Job) -> Value {
         "timestamp": time(line.at),
         "job": job.name,
         "job_step": STEP,
-        "job_task": job_view::task_name(job.id),
+        "job_task": task(job),
         "message": format!("{prefix}{}", line.text),
         "n": line.n,
         "stream": stream,
@@ -142,7 +170,7 @@ impl Cursor {
         let text = match self {
             Self::From(first) => format!("f:{first}"),
             Self::Before(end) => format!("b:{end}"),
-            Self::Tailed(end, job) => format!("t:{end}:{job}"),
+            Self::Tailed(end, view) => format!("t:{end}:{view}"),
         };
         bs58::encode(text).into_string()
     }
@@ -153,7 +181,7 @@ impl Cursor {
         match (kind, rest.split_once(':')) {
             ("f", None) => Some(Self::From(rest.parse().ok()?)),
             ("b", None) => Some(Self::Before(rest.parse().ok()?)),
-            ("t", Some((end, job))) => Some(Self::Tailed(end.parse().ok()?, job.to_owned())),
+            ("t", Some((end, view))) => Some(Self::Tailed(end.parse().ok()?, view.to_owned())),
             _ => None,
         }
     }

@@ -54,9 +54,10 @@ async fn troubles(api: &Api) -> Vec<&'static str> {
     troubles
 }
 
-/// The version.
+/// The version, and the revision that whoever built it named in `ERRAND_REVISION`.
 pub(super) async fn cluster_info() -> Json<Value> {
-    Json(json!({"platform_version": env!("CARGO_PKG_VERSION"), "revision": "dev"}))
+    let revision = option_env!("ERRAND_REVISION").unwrap_or("dev");
+    Json(json!({"platform_version": env!("CARGO_PKG_VERSION"), "revision": revision}))
 }
 
 /// How to authenticate: not at all.

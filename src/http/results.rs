@@ -8,11 +8,13 @@ use serde_json::{Value, json};
 use streams::fact::ResultKind;
 
 use super::Api;
+use super::body::Body;
 use super::error::{Answer, ApiError, or_not_found};
 use super::filter::Collection;
 use super::list::{Pairs, Rules, TooSmall};
 use super::{job_view, jobs, range, time};
-use crate::records::{Direction, Job, ResultRow};
+use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
+use crate::records::{self, Direction, Job, ResultRow};
 
 const RULES: Rules = Rules {
     page_size: 10,
@@ -20,6 +22,15 @@ const RULES: Rules = Rules {
     too_small: TooSmall::GreaterThan,
     sort: &["created_at", "updated_at"],
     pages_of_nothing: 1,
+};
+
+pub(super) const NEW: Table = Table {
+    fields: &[
+        field("artifact_url", Shape::Text, Absent::Refused),
+        field("artifact_storage_type", Shape::Words(&["fileset"]), Absent::Refused),
+    ],
+    unknown: Unknown::Dropped,
+    rule: no_rule,
 };
 
 /// Lists a job's results, the newest first.
@@ -57,6 +68,28 @@ pub(super) async fn get(
     Ok(Json(result(&job, &row, url)))
 }
 
+/// Refuses to add one: a result is listed only after the platform has verified what it saved.
+pub(super) async fn create(
+    State(api): State<Api>,
+    Path((workspace, name, wanted)): Path<(String, String, String)>,
+    body: Body,
+) -> Answer<()> {
+    body.read(&NEW)?;
+    let job = jobs::find(&api, &workspace, &name).await?;
+    match api.records.jobs().result(job.id, &wanted).await {
+        Ok(_) => Err(ApiError::conflict(format!(
+            "Entity with name '{wanted}' already exists in workspace '{workspace}'"
+        ))),
+        Err(records::Error::NotFound | records::Error::Text(_)) => {
+            Err(ApiError::forbidden(format!(
+                "Result '{wanted}' cannot be added to job '{name}': the platform saves what the agent \
+             leaves behind, and lists nothing else"
+            )))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Its bytes.
 pub(super) async fn download(
     State(api): State<Api>,
@@ -92,15 +125,14 @@ async fn find(api: &Api, workspace: &str, name: &str, wanted: &str) -> Answer<(J
     Ok((job, row))
 }
 
+/// Where a result is within the job's fileset.
+pub(super) fn place(job: &Job, row: &ResultRow) -> String {
+    format!("results/{}/{}", job.attempt_id, row.name)
+}
+
 fn result(job: &Job, row: &ResultRow, download_url: Option<String>) -> Value {
     let saved = &row.saved;
-    let url = format!(
-        "{}/{}#results/{}/{}",
-        job.workspace,
-        job_view::fileset(job),
-        job.attempt_id,
-        row.name
-    );
+    let url = format!("{}/{}#{}", job.workspace, job_view::fileset(job), place(job, row));
     json!({
         "name": row.name,
         "job": job.id.http(),

@@ -12,12 +12,12 @@ use super::list::{Pairs, Rules, TooSmall, scope};
 use super::time;
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
-use crate::records::Workspace;
+use crate::records::{Contents, Workspace};
 
 /// Made at the first start, and there for good.
 const SEEDED: [&str; 2] = ["default", "system"];
 
-const NEW: Table = Table {
+pub(super) const NEW: Table = Table {
     fields: &[
         field("name", NAME, Absent::Refused),
         field("description", Shape::Text, Absent::Null),
@@ -26,7 +26,7 @@ const NEW: Table = Table {
     rule: no_rule,
 };
 
-const CHANGE: Table = Table {
+pub(super) const CHANGE: Table = Table {
     fields: &[field("description", Shape::Text, Absent::Null)],
     unknown: Unknown::Dropped,
     rule: no_rule,
@@ -91,8 +91,12 @@ pub(super) async fn list(State(api): State<Api>, query: Pairs) -> Answer<Json<Va
 
 /// One.
 pub(super) async fn get(State(api): State<Api>, Path(name): Path<String>) -> Answer<Json<Value>> {
-    let found = or_not_found(api.records.workspaces().get(&name).await, || missing(&name))?;
-    Ok(Json(show(&found)))
+    Ok(Json(show(&find(&api, &name).await?)))
+}
+
+/// Finds one.
+pub(super) async fn find(api: &Api, name: &str) -> Answer<Workspace> {
+    or_not_found(api.records.workspaces().get(name).await, || missing(name))
 }
 
 /// Replaces its description.
@@ -106,7 +110,7 @@ pub(super) async fn update(
     Ok(Json(show(&or_not_found(changed, || missing(&name))?)))
 }
 
-/// Removes one that holds nothing.
+/// Removes one that holds nothing, at once.
 pub(super) async fn delete(
     State(api): State<Api>,
     Path(name): Path<String>,
@@ -114,15 +118,29 @@ pub(super) async fn delete(
     if SEEDED.contains(&name.as_str()) {
         return Err(ApiError::conflict(format!("Workspace '{name}' cannot be deleted")));
     }
-    match api.records.workspaces().delete(&name).await {
-        Err(crate::records::Error::Conflict) => {
-            Err(ApiError::conflict(format!("Workspace '{name}' is not empty")))
-        }
-        deleted => {
-            or_not_found(deleted, || missing(&name))?;
-            Ok(Json(json!({"message": "Workspace marked for deletion", "id": name})))
-        }
+    let held = or_not_found(api.records.workspaces().delete(&name).await, || missing(&name))?;
+    if !held.is_empty() {
+        return Err(ApiError::conflict(format!(
+            "Workspace '{name}' is not empty: it holds {}. Delete them first.",
+            counted(&held)
+        )));
     }
+    Ok(Json(json!({"message": "Workspace marked for deletion", "id": name})))
+}
+
+/// The reference removes workspaces in the background and says here how far it is. Ours are gone
+/// when their removal is answered, so there is never one to follow.
+pub(super) async fn deletion(Path(name): Path<String>) -> ApiError {
+    ApiError::not_found(missing(&name))
+}
+
+/// `2 jobs, 1 secret`.
+fn counted(held: &Contents) -> String {
+    let count = |(what, count): &(&str, u64)| match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    };
+    held.iter().map(count).collect::<Vec<_>>().join(", ")
 }
 
 fn missing(name: &str) -> String {

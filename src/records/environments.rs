@@ -57,6 +57,18 @@ pub struct Environments<'r> {
 }
 
 impl EnvironmentKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Environment, Self::EnvironmentSpec, Self::ComputeSpec];
+
+    /// What a collection of them is called.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::Environment => "environments",
+            Self::EnvironmentSpec => "environment-specs",
+            Self::ComputeSpec => "compute-specs",
+        }
+    }
+
     const fn rows(self) -> Named<Environment> {
         let table = match self {
             Self::Environment => "environments",

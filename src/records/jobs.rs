@@ -8,6 +8,7 @@ mod ending;
 pub(super) mod life;
 mod listing;
 mod results;
+mod steps;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ pub use ending::Finished;
 pub use listing::JobFilter;
 pub use results::ResultRow;
 pub(super) use results::list as list_results;
+pub use steps::StepFilter;
 
 use super::statement::{Row, Statement, assembled, sql};
 use super::{Records, Result};
@@ -67,6 +69,8 @@ pub struct Job {
     pub attempt: Option<Attempt>,
     /// What the platform and callers say about it.
     pub status_details: Map<String, Value>,
+    /// What the platform alone says: the details of its step.
+    pub step_details: Map<String, Value>,
     /// Why it ended in an error.
     pub error_details: Option<Value>,
     /// Who owns it.
@@ -165,6 +169,7 @@ fn read(row: &Row) -> Result<Job> {
         phase: life.facts.phase,
         attempt: life.attempt(),
         status_details: life.status_details(),
+        step_details: life.own_details(&life.facts),
         error_details: life.error_details(),
         ownership: row.optional_json("ownership")?,
         custom_fields: row.optional_json("custom_fields")?,

@@ -2,8 +2,9 @@
 
 use futures_util::FutureExt;
 use jiff::Timestamp;
+use sqlx::AnyConnection;
 
-use super::statement::{Row, page, sql};
+use super::statement::{Row, assembled, page, sql};
 use super::{Listed, Page, Records, Result, Sort, fresh_id};
 
 /// A workspace.
@@ -20,6 +21,17 @@ pub struct Workspace {
     /// When it was changed last.
     pub updated_at: Timestamp,
 }
+
+/// What a workspace holds: how many of each kind. Empty when it holds nothing.
+pub type Contents = Vec<(&'static str, u64)>;
+
+/// What can be in a workspace, and where it is kept.
+const HOLDS: [(&str, &str); 4] = [
+    ("job", "jobs WHERE workspace = $1 AND deleted_at IS NULL"),
+    ("agent", "agents WHERE workspace = $1"),
+    ("fileset", "filesets WHERE workspace = $1"),
+    ("secret", "secrets WHERE workspace = $1"),
+];
 
 /// The workspaces.
 pub struct Workspaces<'r>(pub(super) &'r Records);
@@ -76,14 +88,27 @@ impl Workspaces<'_> {
             .await
     }
 
-    /// Removes it, and nothing that is in it.
-    pub async fn delete(&self, name: &str) -> Result<()> {
-        self.0
-            .write(name.to_owned(), |name, db| {
-                sql("DELETE FROM workspaces WHERE name = $1").text(name).touch(db).boxed()
-            })
-            .await
+    /// Removes it if nothing is in it; what is in it otherwise, with its name left as it is.
+    pub async fn delete(&self, name: &str) -> Result<Contents> {
+        self.0.write(name.to_owned(), |name, db| delete(name, db).boxed()).await
     }
+}
+
+async fn delete(name: &str, db: &mut AnyConnection) -> Result<Contents> {
+    // The first statement locks the row, and says whether there is one.
+    sql("UPDATE workspaces SET name = name WHERE name = $1").text(name).touch(&mut *db).await?;
+    let mut contents = Contents::new();
+    for (what, condition) in HOLDS {
+        let count = assembled(format!("SELECT COUNT(*) AS held FROM {condition}"));
+        let held = count.text(name).row(&mut *db).await?.number("held")?;
+        if held > 0 {
+            contents.push((what, held));
+        }
+    }
+    if contents.is_empty() {
+        sql("DELETE FROM workspaces WHERE name = $1").text(name).run(db).await?;
+    }
+    Ok(contents)
 }
 
 fn read(row: &Row) -> Result<Workspace> {

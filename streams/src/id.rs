@@ -66,6 +66,15 @@ impl JobId {
         format!("platform-job-attempt-{}", bs58::encode(uuid.as_bytes()).into_string())
     }
 
+    /// The name of an attempt's task, likewise. The first has the job's own digits.
+    pub fn task_name(self, attempt: Attempt) -> String {
+        let uuid = match attempt {
+            Attempt::FIRST => self.0,
+            later => Uuid::new_v5(&self.0, format!("task {later}").as_bytes()),
+        };
+        format!("task-{}", uuid.simple())
+    }
+
     /// The message id of this job's fact of a phase: the same for whoever publishes it.
     pub fn message_id(self, phase: Phase) -> String {
         format!("{self}:{phase}")

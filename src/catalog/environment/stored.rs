@@ -12,7 +12,8 @@ use crate::records::EnvironmentKind;
 
 const NAMED: Table = table(&[field("name", NAME, Absent::Refused)]);
 
-const fn body_of(kind: EnvironmentKind) -> &'static Table {
+/// What one of a kind may hold, its name aside.
+pub(crate) const fn body_of(kind: EnvironmentKind) -> &'static Table {
     match kind {
         EnvironmentKind::Environment => &ENVIRONMENT,
         EnvironmentKind::EnvironmentSpec => &SPEC,

@@ -80,6 +80,7 @@ impl Harness {
             catalog: catalog.clone(),
             secrets: SecretStore::new(records.clone(), sealer),
             broker: broker.clone(),
+            secret_access: false,
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -113,6 +113,13 @@ impl Life {
     }
 
     fn details_at(&self, facts: &job::Job) -> Map<String, Value> {
+        let mut details = self.own_details(facts);
+        details.extend(self.patched_details.clone());
+        details
+    }
+
+    /// Those that no caller gave.
+    pub(super) fn own_details(&self, facts: &job::Job) -> Map<String, Value> {
         let mut details = Map::new();
         let mut say = |pairs: Value| details.extend(pairs.as_object().cloned().unwrap_or_default());
         let running = || self.running.as_ref().map_or(Value::Null, |it| it.details.clone().into());
@@ -143,7 +150,6 @@ impl Life {
             let (input, output) = (usage.input_tokens, usage.output_tokens);
             say(json!({"input_tokens": input, "output_tokens": output}));
         }
-        details.extend(self.patched_details.clone());
         details
     }
 

@@ -62,13 +62,12 @@ fn context(job: &Context, snapshot: &Snapshot) -> Map<String, Value> {
 
 /// The variables by which agents of the reference know their job.
 fn variables(job: &Context, snapshot: &Snapshot, run: RunName) -> BTreeMap<String, String> {
-    let task = format!("task-{}", job.job.uuid().simple());
     [
         ("NEMO_JOB_ID", snapshot.name.clone()),
         ("NEMO_JOB_WORKSPACE", job.workspace.clone()),
         ("NEMO_JOB_ATTEMPT_ID", job.job.attempt_id(run.attempt)),
         ("NEMO_JOB_STEP", STEP.to_owned()),
-        ("NEMO_JOB_TASK", task),
+        ("NEMO_JOB_TASK", job.job.task_name(run.attempt)),
         ("NEMO_JOB_FILESET", format!("job-fileset-{}", snapshot.name)),
     ]
     .into_iter()

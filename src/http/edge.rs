@@ -1,0 +1,76 @@
+//! What holds for every request, whatever its route: readable paths, other origins, and what
+//! clients are told about trying again.
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use percent_encoding::percent_decode_str;
+
+use super::error::ApiError;
+use super::routes;
+
+/// Names are text: a path that is none once its escapes are resolved names nothing.
+pub(super) async fn readable_path(request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    if percent_decode_str(path).decode_utf8().is_err() {
+        let detail = format!("The path '{path}' is not valid UTF-8");
+        return ApiError::bad_request(detail).into_response();
+    }
+    next.run(request).await
+}
+
+/// The reference's client repeats a 409 three times unless it is told not to.
+pub(super) async fn no_retry_of_conflicts(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if response.status() == StatusCode::CONFLICT {
+        response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
+    }
+    response
+}
+
+/// Pages of any origin may call, as in the reference, which answers preflights with `OK`. An
+/// `OPTIONS` that is no preflight is a request like any other.
+pub(super) async fn cors(request: Request, next: Next) -> Response {
+    let asked = request.headers();
+    let origin = asked.get(header::ORIGIN).cloned();
+    let method = asked.get(header::ACCESS_CONTROL_REQUEST_METHOD).cloned();
+    let headers = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    let preflight = method.filter(|_| request.method() == Method::OPTIONS && origin.is_some());
+    let mut response = match preflight {
+        Some(method) => preflight_answer(method, headers),
+        None => next.run(request).await,
+    };
+    let said = response.headers_mut();
+    said.append(header::VARY, HeaderValue::from_static("Origin"));
+    if let Some(origin) = origin {
+        said.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        let yes = HeaderValue::from_static("true");
+        said.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, yes);
+    }
+    response
+}
+
+fn preflight_answer(method: HeaderValue, headers: Option<HeaderValue>) -> Response {
+    let mut said = HeaderMap::new();
+    said.insert(header::ACCESS_CONTROL_ALLOW_METHODS, method);
+    if let Some(headers) = headers {
+        said.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, headers);
+    }
+    said.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    (StatusCode::OK, said, "OK").into_response()
+}
+
+/// A route that does not exist. With a slash at its end, the one without may be meant.
+pub(super) async fn unknown_route(request: Request) -> Response {
+    let uri = request.uri();
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    match (uri.path().strip_suffix('/'), host) {
+        (Some(path), Some(host)) if routes::is_one(path) => {
+            let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+            let location = format!("http://{host}{path}{query}");
+            (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, location)]).into_response()
+        }
+        _ => ApiError::not_found("Not Found").into_response(),
+    }
+}

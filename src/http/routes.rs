@@ -1,0 +1,151 @@
+//! The whole surface on one page. What is not here, the API does not have.
+
+use std::sync::LazyLock;
+
+use super::route::{Answers, Route, Takes, delete, get, head, patch, post, put};
+use super::{
+    agents, environments, execute, files, filesets, holds, jobs, logs, members, new_job, openapi,
+    platform, results, secrets, steps, workspaces,
+};
+use crate::catalog::{request, stored_body};
+use crate::records::EnvironmentKind;
+
+const ENTITIES: &str = "/apis/entities/v2";
+const AGENTS: &str = "/apis/agents/v2";
+const JOBS: &str = "/apis/jobs/v2";
+const FILES: &str = "/apis/files/v2/workspaces/{workspace}/filesets";
+const SECRETS: &str = "/apis/secrets/v2/workspaces/{workspace}/secrets";
+
+/// Every route. The first method of a path is the one that a 405 names.
+#[rustfmt::skip]
+pub(super) fn all() -> Vec<Route> {
+    use Answers::{Bytes, Made, Nothing, Page, Refusal, Text};
+
+    let execute = format!("{AGENTS}/workspaces/{{workspace}}/jobs/execute");
+    let jobs = format!("{JOBS}/workspaces/{{workspace}}/jobs");
+    let mut routes = vec![
+        get("/", platform::home, "Says that somebody is at home").answers(Text),
+        head("/", platform::home, "The same without the word"),
+        get("/health/live", platform::live, "Whether the process answers"),
+        get("/health/ready", platform::ready, "Whether a job would be accepted"),
+        get("/status", platform::status, "Which parts answer"),
+        get("/cluster-info", platform::cluster_info, "The version"),
+        get("/openapi.json", openapi::document, "This document"),
+        get("/apis/auth/discovery", platform::discovery, "How to authenticate"),
+
+        post(format!("{ENTITIES}/workspaces"), workspaces::create, "Makes a workspace").reads(&workspaces::NEW).answers(Made),
+        get(format!("{ENTITIES}/workspaces"), workspaces::list, "Lists workspaces").answers(Page),
+        get(format!("{ENTITIES}/workspaces/{{name}}"), workspaces::get, "A workspace"),
+        put(format!("{ENTITIES}/workspaces/{{name}}"), workspaces::update, "Replaces what a workspace is for").reads(&workspaces::CHANGE),
+        delete(format!("{ENTITIES}/workspaces/{{name}}"), workspaces::delete, "Removes an empty workspace"),
+        get(format!("{ENTITIES}/workspace-deletions/{{name}}"), workspaces::deletion, "How far a removal is").answers(Refusal),
+        get(format!("{ENTITIES}/workspaces/{{name}}/members"), members::list, "Who has a role in a workspace"),
+        post(format!("{ENTITIES}/workspaces/{{name}}/members"), members::add, "Gives a role").reads(&members::NEW).answers(Refusal),
+        put(format!("{ENTITIES}/workspaces/{{name}}/members/{{principal}}"), members::change, "Changes roles").reads(&members::CHANGE).answers(Refusal),
+        delete(format!("{ENTITIES}/workspaces/{{name}}/members/{{principal}}"), members::change, "Takes roles away").answers(Refusal),
+
+        get(format!("{AGENTS}/post-run-actions"), agents::post_run_actions, "The installed post-run actions"),
+        post(format!("{AGENTS}/workspaces/{{workspace}}/agents"), agents::create, "Registers an agent").reads(&agents::NEW).answers(Made),
+        get(format!("{AGENTS}/workspaces/{{workspace}}/agents"), agents::list, "Lists agents").answers(Page),
+        get(format!("{AGENTS}/workspaces/{{workspace}}/agents/{{name}}"), agents::get, "An agent"),
+        delete(format!("{AGENTS}/workspaces/{{workspace}}/agents/{{name}}"), agents::delete, "Forgets an agent").answers(Nothing),
+
+        post(&execute, execute::create, "Runs an agent as a job").reads(&request::BODY).answers(Made),
+        get(&execute, jobs::list, "Lists execute jobs").answers(Page),
+
+        get(format!("{JOBS}/execution-profiles"), jobs::execution_profiles, "Where jobs can run"),
+        post(&jobs, new_job::create, "Says where jobs are made").reads(&new_job::BODY).answers(Refusal),
+        get(&jobs, jobs::list, "Lists jobs").answers(Page),
+
+        post(FILES, filesets::create, "Makes a fileset").reads(&filesets::NEW),
+        get(FILES, filesets::list, "Lists filesets").answers(Page),
+        get(format!("{FILES}/{{name}}"), filesets::get, "A fileset"),
+        delete(format!("{FILES}/{{name}}"), filesets::delete, "Removes a fileset"),
+        patch(format!("{FILES}/{{name}}"), filesets::update, "Changes what is said about a fileset").reads(&filesets::CHANGE),
+        post(format!("{FILES}/{{name}}/refresh"), filesets::refresh, "Follows a source; no fileset here has one").answers(Refusal),
+        get(format!("{FILES}/{{name}}/files"), files::list, "Lists files"),
+        put(format!("{FILES}/{{name}}/-/"), files::put_root, "Says that a file needs a path").answers(Refusal),
+        head(format!("{FILES}/{{name}}/-/{{*path}}"), files::head, "The headers of a file"),
+        get(format!("{FILES}/{{name}}/-/{{*path}}"), files::get, "The bytes of a file").answers(Bytes),
+        put(format!("{FILES}/{{name}}/-/{{*path}}"), files::put, "Writes a file").takes(Takes::File),
+        delete(format!("{FILES}/{{name}}/-/{{*path}}"), files::delete, "Removes a file"),
+
+        post(SECRETS, secrets::create, "Keeps a secret").reads(&secrets::NEW).answers(Made),
+        get(SECRETS, secrets::list, "Lists secrets, without values").answers(Page),
+        get(format!("{SECRETS}/{{name}}"), secrets::get, "A secret, without its value"),
+        patch(format!("{SECRETS}/{{name}}"), secrets::update, "Changes a secret").reads(&secrets::CHANGE),
+        delete(format!("{SECRETS}/{{name}}"), secrets::delete, "Removes a secret").answers(Nothing),
+        get(format!("{SECRETS}/{{name}}/access"), secrets::access, "The value of a secret, where that is allowed"),
+    ];
+    for kind in EnvironmentKind::ALL {
+        routes.extend(environments(&format!("{AGENTS}/workspaces/{{workspace}}/{}", kind.plural()), kind));
+    }
+    routes.extend(job(&format!("{execute}/{{name}}")));
+    routes.extend(job(&format!("{jobs}/{{name}}")));
+    routes.extend(generic_job(&format!("{jobs}/{{name}}")));
+    routes
+}
+
+/// Environments and the two kinds of specs that they are made of.
+#[rustfmt::skip]
+fn environments(at: &str, kind: EnvironmentKind) -> Vec<Route> {
+    let named = format!("{at}/{{name}}");
+    vec![
+        post(at, environments::create, "Makes one").reads(stored_body(kind)).answers(Answers::Made).knows(kind),
+        get(at, environments::list, "Lists them").answers(Answers::Page).knows(kind),
+        get(&named, environments::get, "One of them").knows(kind),
+        delete(&named, environments::delete, "Forgets one").answers(Answers::Nothing).knows(kind),
+    ]
+}
+
+/// What both collections have of a job.
+#[rustfmt::skip]
+fn job(at: &str) -> Vec<Route> {
+    vec![
+        get(at, jobs::get, "A job"),
+        delete(at, jobs::delete, "Deletes a finished job with its results").answers(Answers::Nothing),
+        get(format!("{at}/status"), jobs::status, "Status, steps and tasks of a job"),
+        post(format!("{at}/cancel"), jobs::cancel, "Asks for a job's end"),
+        get(format!("{at}/logs"), logs::list, "Pages through a job's log"),
+        get(format!("{at}/results"), results::list, "Lists a job's results"),
+        get(format!("{at}/results/{{result}}"), results::get, "A result"),
+        get(format!("{at}/results/{{result}}/download"), results::download, "The bytes of a result").answers(Answers::Bytes),
+    ]
+}
+
+/// What only the generic collection has.
+#[rustfmt::skip]
+fn generic_job(at: &str) -> Vec<Route> {
+    vec![
+        post(format!("{at}/pause"), holds::pause, "Keeps a job from being started"),
+        post(format!("{at}/resume"), holds::resume, "Lets a paused job go"),
+        patch(format!("{at}/status-details"), jobs::patch_details, "Lays details over a job's own").takes(Takes::Object),
+        post(format!("{at}/results/{{result}}"), results::create, "Says who saves results").reads(&results::NEW).answers(Answers::Refusal),
+        get(format!("{at}/steps"), steps::list, "Lists steps").answers(Answers::Page),
+        get(format!("{at}/steps/{{step}}"), steps::get, "A step"),
+        patch(format!("{at}/steps/{{step}}/status"), steps::set_status, "Says who moves steps").reads(&steps::STATUS).answers(Answers::Refusal),
+        get(format!("{at}/steps/{{step}}/tasks"), steps::tasks, "Lists the tasks of a step"),
+        put(format!("{at}/steps/{{step}}/tasks/{{task}}"), steps::set_task, "Says who moves tasks").reads(&steps::TASK).answers(Answers::Refusal),
+        get(format!("{at}/steps/{{step}}/tasks/{{task}}"), steps::task, "A task"),
+    ]
+}
+
+/// Whether a path is that of a route.
+pub(super) fn is_one(path: &str) -> bool {
+    static PATHS: LazyLock<Vec<String>> =
+        LazyLock::new(|| all().into_iter().map(|route| route.path).collect());
+    PATHS.iter().any(|pattern| fits(pattern, path))
+}
+
+fn fits(pattern: &str, path: &str) -> bool {
+    let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return true,
+            (Some(part), Some(_)) if part.starts_with("{*") => return true,
+            (Some(part), Some(name)) if part.starts_with('{') && !name.is_empty() => {}
+            (Some(part), Some(name)) if part == name => {}
+            _ => return false,
+        }
+    }
+}
