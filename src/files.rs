@@ -28,7 +28,7 @@ pub struct Files {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The path is a directory, or lies below a file.
-    #[error("path '{0}' is in the way of another file, or another file of it")]
+    #[error("path '{0}' cannot be a file: it is a directory already, or lies below a file")]
     InTheWay(String),
     /// The sender broke off.
     #[error("upload of '{path}' broke off: {reason}")]

@@ -3,8 +3,11 @@
 mod cancel;
 mod conformance;
 mod environments;
+mod errors;
+mod files;
 mod harness;
 mod refusals;
+mod routes;
 
 use serde_json::{Value, json};
 use streams::id::{Attempt, JobId};
@@ -393,7 +396,7 @@ async fn logs_are_paged_by_lines_that_are_seen() {
     assert_eq!(api.get(&format!("{logs}?limit=0")).await.status, 422);
 }
 
-fn batch(job: JobId, first: u64, prev: u64, texts: &[&str]) -> LogBatch {
+pub(super) fn batch(job: JobId, first: u64, prev: u64, texts: &[&str]) -> LogBatch {
     let line = |(text, n): (&&str, u64)| LogLine {
         n,
         at: jiff::Timestamp::UNIX_EPOCH,

@@ -20,17 +20,19 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
 
 /// Opens the form.
 pub(super) async fn form(request: Request) -> Answer<Multipart> {
-    let form = request.extract::<Multipart, _>().await;
-    form.map_err(|error| ApiError::bad_request(error.body_text()))
+    request.extract::<Multipart, _>().await.map_err(|error| unreadable(&error.body_text()))
 }
 
 /// The file, which must come first: what stands before it would have to be read to its end.
 pub(super) async fn file(form: &mut Multipart) -> Answer<Field<'_>> {
-    let first = form.next_field().await;
-    let first = first.map_err(|error| ApiError::bad_request(error.body_text()))?;
+    let first = form.next_field().await.map_err(|error| unreadable(&error.body_text()))?;
     first.filter(|field| field.name() == Some(FILE)).ok_or_else(|| {
         let loc = ["body".into(), FILE.into()];
         let text = "the first field of the form must be 'file'";
         ApiError::invalid(vec![Violation::rule(&loc, text, &Value::Null)])
     })
+}
+
+fn unreadable(reason: &str) -> ApiError {
+    ApiError::bad_request(format!("The form cannot be read: {reason}"))
 }

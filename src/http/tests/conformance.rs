@@ -1,96 +1,77 @@
-//! The reference's own tests, restated: one of ours for each of theirs, under its name (A), or
-//! grouped as the list of cases groups them (D, E, H).
-//!
-//! Not here, for want of the thing itself: what speaks of the inference gateway (`base_url` of
-//! models, in `to_spec_resolves_bare_agent…`, `to_spec_snapshots_the_inline_config…` and
-//! `execute_job_create_route_stores…`, of which the rest is here), of deployments
-//! (`deployments_default_image_untouched_by_jobs_default`, active and terminal deployments of E)
-//! and of Python (`agent_inline_matches_the_agent_entity_shape`). Not here because it happens when
-//! a job runs: `materialize_…` is tested with `workers/src/compose.rs`, what an agent receives as
-//! its context with the runner. Reading agent.yaml from a file is the command line's.
+//! The reference's own tests of its jobs API, restated: a test has the name of its case, so that
+//! the two can be laid side by side. Where a case drives steps and tasks by requests, which only
+//! the platform may do here, the job's facts drive them instead.
 
 mod actions;
-mod agents_api;
-mod compile;
-mod context;
-mod create;
-mod environment_api;
-mod environments;
-mod inline;
-mod request;
-mod seed;
+mod cancel;
+mod jobs_api;
+mod logs;
+mod steps;
+mod submission;
 
 use serde_json::{Value, json};
-use streams::id::JobId;
-use streams::snapshot::Snapshot;
+use streams::outcome::Outcome;
+use streams::phase::Phase;
 
-use super::harness::{Answer, Harness};
-use super::{AGENTS, FILESETS, SECRETS, agent};
+use super::harness::Harness;
+use super::{AGENTS, JOBS, agent};
+use crate::records::tests::job as story;
+use crate::records::{Change, Job, News};
 
-/// An API with the agent `calc`.
-async fn furnished() -> Harness {
-    let api = Harness::start().await;
-    register(&api, "default", agent("calc")).await;
-    api
+/// The execute collection.
+fn execute() -> String {
+    format!("{AGENTS}/jobs/execute")
 }
 
-async fn register(api: &Harness, workspace: &str, agent: Value) {
-    let path = format!("/apis/agents/v2/workspaces/{workspace}/agents");
-    api.post(&path, agent).await.status_is(201);
-}
-
-async fn workspace(api: &Harness, name: &str) {
-    api.post("/apis/entities/v2/workspaces", json!({"name": name})).await.status_is(201);
-}
-
-async fn fileset(api: &Harness, name: &str, paths: &[&str]) {
-    api.post(FILESETS, json!({"name": name})).await.status_is(200);
-    for path in paths {
-        api.put(&format!("{FILESETS}/{name}/-/{path}"), "644", b"x".to_vec()).await.status_is(200);
+/// Submits a job of a registered agent.
+async fn submit(api: &Harness, name: &str) -> Value {
+    if api.get(&format!("{AGENTS}/agents/calc")).await.status == 404 {
+        api.post(&format!("{AGENTS}/agents"), agent("calc")).await.status_is(201);
     }
-}
-
-async fn secret(api: &Harness, name: &str) {
-    api.post(SECRETS, json!({"name": name, "value": "a secret value"})).await.status_is(201);
-}
-
-/// Keeps an environment, a spec or a compute spec.
-async fn keep(api: &Harness, collection: &str, body: Value) {
-    api.post(&format!("{AGENTS}/{collection}"), body).await.status_is(201);
-}
-
-/// Submits a job of `calc` with the input `x`, and with what is given.
-async fn submit(api: &Harness, given: Value) -> Answer {
-    let mut spec = json!({"agent": "calc", "input": "x"});
-    for (key, value) in given.as_object().expect("an object") {
-        spec[key] = value.clone();
-    }
-    api.post(&format!("{AGENTS}/jobs/execute"), json!({"spec": spec})).await
-}
-
-/// The spec that is answered for it.
-async fn accepted(api: &Harness, given: Value) -> Value {
-    let mut made = submit(api, given).await;
+    let body = json!({"name": name, "spec": {"agent": "calc", "input": "x"}});
+    let made = api.post(&execute(), body).await;
     assert_eq!(made.status, 201, "{}", made.body);
-    made.body["spec"].take()
+    made.body
 }
 
-/// Checks that it is refused, in words that contain these.
-async fn refused(api: &Harness, given: Value, text: &str) {
-    let answer = submit(api, given.clone()).await;
-    assert_eq!(answer.status, 422, "{given}: {}", answer.body);
-    let detail = match &answer.body["detail"] {
-        Value::String(detail) => detail.clone(),
-        list => list.to_string(),
+/// Lets a job go on: what its facts and its worker say.
+async fn tell(api: &Harness, changes: &[Change]) {
+    api.records.project(changes).await.expect("the facts are projected");
+}
+
+/// The facts up to a phase, with the agent seen to run if it comes that far.
+fn until(job: &Job, phase: Phase, end: &Outcome) -> Vec<Change> {
+    let facts = Phase::CHAIN.into_iter().take_while(|it| *it <= phase);
+    let mut changes: Vec<_> = facts.map(|it| story::fact(job.id, it, end)).collect();
+    if phase >= Phase::Staged {
+        changes.insert(3, story::running(job.id, 1, 21, 0));
+    }
+    changes
+}
+
+/// The facts that follow once an agent that was started has ended so.
+fn rest(job: &Job, end: &Outcome) -> Vec<Change> {
+    let facts = [Phase::Invoked, Phase::Acted, Phase::Archived].into_iter();
+    let fact = |phase| {
+        let mut change = story::fact(job.id, phase, end);
+        if let News::Fact(proof) = &mut change.news {
+            proof.outcome = Some(end.clone());
+        }
+        change
     };
-    assert!(detail.contains(text), "{given}: {detail}\nlacks\n{text}");
+    facts.map(fact).collect()
 }
 
-/// The snapshot that is stored for it.
-async fn snapshot(api: &Harness, given: Value) -> Snapshot {
-    let made = submit(api, given).await;
-    assert_eq!(made.status, 201, "{}", made.body);
-    let id: JobId = made.body["id"].as_str().expect("text").parse().expect("an id");
-    let job = api.records.jobs().by_id(id).await.expect("records answer").expect("it is there");
-    job.snapshot.expect("it has a snapshot")
+/// Asks for a record of the generic collection.
+async fn get(api: &Harness, rest: &str) -> Value {
+    let answer = api.get(&format!("{JOBS}/{rest}")).await;
+    assert_eq!(answer.status, 200, "{rest}: {}", answer.body);
+    answer.body
+}
+
+/// Asks something of a job.
+async fn ask(api: &Harness, name: &str, what: &str) -> Value {
+    let answer = api.post(&format!("{JOBS}/{name}/{what}"), json!({})).await;
+    assert_eq!(answer.status, 200, "{what} {name}: {}", answer.body);
+    answer.body
 }

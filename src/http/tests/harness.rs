@@ -54,16 +54,25 @@ impl Harness {
 
     /// One over SQLite, in an installation that allows its jobs something else.
     pub(super) async fn with(settings: Settings) -> Self {
-        Self::over(None, settings).await
+        Self::over(None, settings, false).await
+    }
+
+    /// One over SQLite that answers the values of secrets.
+    pub(super) async fn with_secret_access() -> Self {
+        Self::over(None, Settings::default(), true).await
     }
 
     /// One over each database: what holds for one must hold for the other.
     pub(super) async fn start_both() -> [Self; 2] {
-        let postgres = Self::over(Some(postgres::Server::start()), Settings::default()).await;
-        [Self::start().await, postgres]
+        let server = Some(postgres::Server::start());
+        [Self::start().await, Self::over(server, Settings::default(), false).await]
     }
 
-    async fn over(postgres: Option<postgres::Server>, settings: Settings) -> Self {
+    async fn over(
+        postgres: Option<postgres::Server>,
+        settings: Settings,
+        secret_access: bool,
+    ) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let sqlite = format!("sqlite://{}", directory.path().join("errand.db").display());
         let database = postgres.as_ref().map_or(sqlite, postgres::Server::url);
@@ -80,7 +89,7 @@ impl Harness {
             catalog: catalog.clone(),
             secrets: SecretStore::new(records.clone(), sealer),
             broker: broker.clone(),
-            secret_access: false,
+            secret_access,
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -112,6 +121,13 @@ impl Harness {
     pub(super) async fn raw(&self, method: &str, path: &str, kind: &str, body: &str) -> Answer {
         let request = self.request(method, path).header("content-type", kind);
         answer(request.body(body.to_owned())).await
+    }
+
+    /// Sends a request without a body, with headers.
+    pub(super) async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let request = self.request(method, path);
+        answer(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value)))
+            .await
     }
 
     pub(super) async fn put(&self, path: &str, mode: &str, bytes: Vec<u8>) -> Answer {
