@@ -171,6 +171,17 @@ pub(super) fn or_not_found<T>(
     })
 }
 
+/// The same for a change: what cannot be kept then is what was sent, and that is said.
+pub(super) fn or_gone<T>(
+    changed: records::Result<T>,
+    detail: impl FnOnce() -> String,
+) -> Answer<T> {
+    changed.map_err(|error| match error {
+        records::Error::NotFound => ApiError::not_found(detail()),
+        error => error.into(),
+    })
+}
+
 /// Answers a name that is taken with a 409, and passes on the rest.
 pub(super) fn or_conflict<T>(
     made: records::Result<T>,

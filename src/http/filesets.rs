@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Api;
 use super::body::Body;
-use super::error::{Answer, ApiError, or_conflict, or_not_found};
+use super::error::{Answer, ApiError, or_conflict, or_gone, or_not_found};
 use super::list::{Pairs, Rules, TooSmall, without_nulls};
 use super::{job_files, time, workspaces};
 use crate::catalog::refs;
@@ -153,7 +153,7 @@ pub(super) async fn update(
         custom_fields: given("custom_fields"),
     };
     let changed = api.records.filesets().update(&workspace, &name, change).await;
-    Ok(Json(show(&or_not_found(changed, || missing(&workspace, &name))?)))
+    Ok(Json(show(&or_gone(changed, || missing(&workspace, &name))?)))
 }
 
 /// Removes one. Jobs that pinned it keep what they pinned.

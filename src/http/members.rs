@@ -44,8 +44,18 @@ pub(super) async fn add(
     refuse(&api, &workspace).await
 }
 
-/// Refuses to change or to remove one.
+/// Refuses to change one.
 pub(super) async fn change(
+    State(api): State<Api>,
+    Path((workspace, _)): Path<(String, String)>,
+    body: Body,
+) -> Answer<()> {
+    body.read(&CHANGE)?;
+    refuse(&api, &workspace).await
+}
+
+/// Refuses to remove one.
+pub(super) async fn remove(
     State(api): State<Api>,
     Path((workspace, _)): Path<(String, String)>,
 ) -> Answer<()> {

@@ -117,6 +117,7 @@ fn responses(answers: Answers) -> Value {
         Answers::Made => json!({"201": {"description": "Made", "content": object()}}),
         Answers::Page => json!({"200": {"description": "A page", "content": page()}}),
         Answers::Nothing => json!({"204": {"description": "Done"}}),
+        Answers::Headers => json!({"200": {"description": "What a GET would say"}}),
         Answers::Bytes => json!({
             "200": {"description": "All bytes", "content": bytes()},
             "206": {"description": "The range that was asked for", "content": bytes()},

@@ -81,10 +81,9 @@ pub(super) async fn create(
             "Entity with name '{wanted}' already exists in workspace '{workspace}'"
         ))),
         Err(records::Error::NotFound | records::Error::Text(_)) => {
-            Err(ApiError::forbidden(format!(
-                "Result '{wanted}' cannot be added to job '{name}': the platform saves what the agent \
-             leaves behind, and lists nothing else"
-            )))
+            let reason = "the platform saves what the agent leaves behind, and lists nothing else";
+            let detail = format!("Result '{wanted}' cannot be added to job '{name}': {reason}");
+            Err(ApiError::forbidden(detail))
         }
         Err(error) => Err(error.into()),
     }

@@ -46,6 +46,8 @@ pub(super) enum Answers {
     Page,
     /// 204.
     Nothing,
+    /// 200 and no body.
+    Headers,
     /// 200, or 206, and bytes.
     Bytes,
     /// 200 and a word.
@@ -54,7 +56,7 @@ pub(super) enum Answers {
     Refusal,
 }
 
-/// A route of `GET`, without a body, answered with JSON; what differs is said behind it.
+/// A route of `GET`: a request without a body, answered with JSON unless something else is said.
 pub(super) fn get<H, T>(path: impl Into<String>, handler: H, summary: &'static str) -> Route
 where
     H: Handler<T, Api>,
@@ -69,7 +71,7 @@ where
     H: Handler<T, Api>,
     T: 'static,
 {
-    Route::new((Method::HEAD, MethodFilter::HEAD), path, handler, summary).answers(Answers::Nothing)
+    Route::new((Method::HEAD, MethodFilter::HEAD), path, handler, summary).answers(Answers::Headers)
 }
 
 /// The same of `POST`.

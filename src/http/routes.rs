@@ -25,7 +25,7 @@ pub(super) fn all() -> Vec<Route> {
     let jobs = format!("{JOBS}/workspaces/{{workspace}}/jobs");
     let mut routes = vec![
         get("/", platform::home, "Says that somebody is at home").answers(Text),
-        head("/", platform::home, "The same without the word"),
+        head("/", platform::home, "Says so without a word"),
         get("/health/live", platform::live, "Whether the process answers"),
         get("/health/ready", platform::ready, "Whether a job would be accepted"),
         get("/status", platform::status, "Which parts answer"),
@@ -42,7 +42,7 @@ pub(super) fn all() -> Vec<Route> {
         get(format!("{ENTITIES}/workspaces/{{name}}/members"), members::list, "Who has a role in a workspace"),
         post(format!("{ENTITIES}/workspaces/{{name}}/members"), members::add, "Gives a role").reads(&members::NEW).answers(Refusal),
         put(format!("{ENTITIES}/workspaces/{{name}}/members/{{principal}}"), members::change, "Changes roles").reads(&members::CHANGE).answers(Refusal),
-        delete(format!("{ENTITIES}/workspaces/{{name}}/members/{{principal}}"), members::change, "Takes roles away").answers(Refusal),
+        delete(format!("{ENTITIES}/workspaces/{{name}}/members/{{principal}}"), members::remove, "Takes roles away").answers(Refusal),
 
         get(format!("{AGENTS}/post-run-actions"), agents::post_run_actions, "The installed post-run actions"),
         post(format!("{AGENTS}/workspaces/{{workspace}}/agents"), agents::create, "Registers an agent").reads(&agents::NEW).answers(Made),

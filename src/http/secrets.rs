@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Api;
 use super::body::Body;
-use super::error::{Answer, ApiError, or_conflict, or_not_found};
+use super::error::{Answer, ApiError, or_conflict, or_gone, or_not_found};
 use super::list::{Pairs, Rules, TooSmall, without_nulls};
 use super::{time, workspaces};
 use crate::catalog::MAX_VALUE_BYTES;
@@ -95,7 +95,7 @@ pub(super) async fn update(
     let value = custody(change["value"].take());
     let description = change["description"].as_str();
     let changed = api.secrets.update(&workspace, &name, description, value.as_ref()).await;
-    let changed = or_not_found(in_records(changed)?, || missing(&workspace, &name))?;
+    let changed = or_gone(in_records(changed)?, || missing(&workspace, &name))?;
     Ok(Json(show(&changed)))
 }
 

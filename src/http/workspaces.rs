@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Api;
 use super::body::Body;
-use super::error::{Answer, ApiError, or_conflict, or_not_found};
+use super::error::{Answer, ApiError, or_conflict, or_gone, or_not_found};
 use super::list::{Pairs, Rules, TooSmall, scope};
 use super::time;
 use crate::catalog::request::NAME;
@@ -107,7 +107,7 @@ pub(super) async fn update(
 ) -> Answer<Json<Value>> {
     let change = body.read(&CHANGE)?;
     let changed = api.records.workspaces().update(&name, change["description"].as_str()).await;
-    Ok(Json(show(&or_not_found(changed, || missing(&name))?)))
+    Ok(Json(show(&or_gone(changed, || missing(&name))?)))
 }
 
 /// Removes one that holds nothing, at once.

@@ -136,6 +136,8 @@ async fn workspaces() {
         case("removal", "GET", "/apis/entities/v2/workspace-deletions/team"),
         post("member without principal", &members, json!({})),
         post("member", &members, json!({"principal": "me", "roles": ["Viewer"]})),
+        case("member to change", "PUT", format!("{members}/me"))
+            .sends(Sent::Json(json!({"roles": []}))),
         case("member to remove", "DELETE", format!("{members}/me")),
         post(
             "unknown to write to",
@@ -365,6 +367,8 @@ async fn filesets() {
         case("unknown", "GET", format!("{FILESETS}/nope")),
         case("unknown to remove", "DELETE", format!("{FILESETS}/nope")),
         case("refresh", "POST", format!("{FILESETS}/src/refresh")),
+        case("text of a NUL", "PATCH", format!("{FILESETS}/src"))
+            .sends(Sent::Json(json!({"description": "a\u{0}b"}))),
         case("files of unknown", "GET", format!("{FILESETS}/nope/files")),
         case("files outside", "GET", format!("{FILESETS}/src/files?path=../x")),
         case("cache status", "GET", format!("{FILESETS}/src/files?include_cache_status=x")),
@@ -401,6 +405,7 @@ async fn secrets() {
         post("empty value", SECRETS, json!({"name": "aa", "value": ""})),
         change("value that is empty", json!({"value": ""})),
         change("value of a NUL", json!({"value": "a\u{0}b"})),
+        change("text of a NUL", json!({"description": "a\u{0}b"})),
         change("value that is too long", json!({"value": "x".repeat(200_000)})),
         case("unknown", "GET", format!("{SECRETS}/nope")),
         case("unknown to remove", "DELETE", format!("{SECRETS}/nope")),
