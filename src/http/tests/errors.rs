@@ -9,8 +9,9 @@ use streams::broker::{Expect, Publication};
 use streams::id::JobId;
 use streams::outcome::Outcome;
 use streams::subject;
+use streams::topology::Limits;
 
-use super::harness::Harness;
+use super::harness::{Harness, Setup};
 use super::{AGENTS, FILESETS, JOBS, SECRETS, agent};
 use crate::records::tests::job as story;
 
@@ -417,7 +418,10 @@ async fn secrets() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_the_callers_fault() {
-    let api = Harness::start().await;
+    // Nothing fits into its queue: the first submission finds that out, the next is told.
+    let limits = Limits { intake_max_bytes: 1, ..Limits::default() };
+    let api = Harness::set_up(Setup { limits, ..Setup::default() }).await;
+    api.post(&format!("{AGENTS}/agents"), agent("calc")).await.status_is(201);
     api.post(FILESETS, json!({"name": "src"})).await.status_is(200);
     let put = api.put(&format!("{FILESETS}/src/-/a"), "644", b"x".to_vec()).await;
     let blob = put.body["sha256"].as_str().expect("it has a digest").to_owned();
@@ -431,9 +435,12 @@ async fn what_is_not_the_callers_fault() {
         traceparent: None,
     };
     api.broker.publish(garbage).await.expect("the queue takes it");
+    let submission = json!({"spec": {"agent": "calc", "input": "x"}});
+    api.post(&format!("{AGENTS}/jobs/execute"), submission.clone()).await.status_is(201);
     let mut found = provoke(
         &api,
         [
+            post("full queue", format!("{AGENTS}/jobs/execute"), submission),
             case("bytes that are gone", "GET", format!("{FILESETS}/src/-/a")),
             case("log that is none", "GET", format!("{JOBS}/run-1/logs")),
         ],

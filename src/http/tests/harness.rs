@@ -37,6 +37,14 @@ pub(super) struct Harness {
     _postgres: Option<postgres::Server>,
 }
 
+/// How an installation differs from the usual one.
+#[derive(Default)]
+pub(super) struct Setup {
+    pub settings: Settings,
+    pub limits: Limits,
+    pub secret_access: bool,
+}
+
 /// An answer.
 pub(super) struct Answer {
     pub status: u16,
@@ -49,30 +57,26 @@ pub(super) struct Answer {
 impl Harness {
     /// One over SQLite.
     pub(super) async fn start() -> Self {
-        Self::with(Settings::default()).await
+        Self::set_up(Setup::default()).await
     }
 
     /// One over SQLite, in an installation that allows its jobs something else.
     pub(super) async fn with(settings: Settings) -> Self {
-        Self::over(None, settings, false).await
+        Self::set_up(Setup { settings, ..Setup::default() }).await
     }
 
-    /// One over SQLite that answers the values of secrets.
-    pub(super) async fn with_secret_access() -> Self {
-        Self::over(None, Settings::default(), true).await
+    /// One over SQLite, otherwise set up.
+    pub(super) async fn set_up(setup: Setup) -> Self {
+        Self::over(None, setup).await
     }
 
     /// One over each database: what holds for one must hold for the other.
     pub(super) async fn start_both() -> [Self; 2] {
-        let server = Some(postgres::Server::start());
-        [Self::start().await, Self::over(server, Settings::default(), false).await]
+        let postgres = Self::over(Some(postgres::Server::start()), Setup::default()).await;
+        [Self::start().await, postgres]
     }
 
-    async fn over(
-        postgres: Option<postgres::Server>,
-        settings: Settings,
-        secret_access: bool,
-    ) -> Self {
+    async fn over(postgres: Option<postgres::Server>, setup: Setup) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let sqlite = format!("sqlite://{}", directory.path().join("errand.db").display());
         let database = postgres.as_ref().map_or(sqlite, postgres::Server::url);
@@ -80,16 +84,16 @@ impl Harness {
         let mut servers = JoinSet::new();
         let store = Store::new(&start_store(directory.path(), &mut servers).await);
         store.ensure_bucket().await.expect("a bucket");
-        let broker: Arc<dyn Broker> = Arc::new(Memory::new(Limits::default()));
+        let broker: Arc<dyn Broker> = Arc::new(Memory::new(setup.limits));
         let sealer = Sealer::from_key_file(&directory.path().join("key")).expect("a key");
-        let catalog = CatalogService::new(records.clone(), store.clone(), settings);
+        let catalog = CatalogService::new(records.clone(), store.clone(), setup.settings);
         let app = App {
             records: records.clone(),
             store: store.clone(),
             catalog: catalog.clone(),
             secrets: SecretStore::new(records.clone(), sealer),
             broker: broker.clone(),
-            secret_access,
+            secret_access: setup.secret_access,
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::harness::Harness;
+use super::harness::{Harness, Setup};
 use super::{AGENTS, FILESETS, JOBS, SECRETS};
 use crate::http::routes;
 
@@ -208,7 +208,7 @@ async fn what_the_platform_says_of_itself() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_values_of_secrets_come_out_where_that_is_configured() {
-    let api = Harness::with_secret_access().await;
+    let api = Harness::set_up(Setup { secret_access: true, ..Setup::default() }).await;
     api.post(SECRETS, json!({"name": "tavily", "value": "hunter2"})).await.status_is(201);
     let value = json!({"name": "tavily", "workspace": "default", "value": "hunter2"});
     api.get(&format!("{SECRETS}/tavily/access")).await.answers(200, value);
