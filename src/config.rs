@@ -90,7 +90,7 @@ sections! {
 
     /// What agents run with.
     AgentsJobs "agents.jobs" {
-        /// Image of jobs that name none, on profiles that run images.
+        /// Image of jobs that name none. Refused at the start when the profile runs no images.
         default_image: Option<String> = None,
         /// Directories with Fabric adapter descriptors, besides the usual ones.
         adapter_dirs: Vec<PathBuf> = Vec::new(),

@@ -108,7 +108,7 @@ fn misused(pointer: &str, subschema: &Value) -> Vec<Violation> {
     }
     if let Some(dialect) = subschema.get("$schema")
         && let Some(uri) = dialect.as_str()
-        && Draft::from_schema_uri(uri) == Draft::Unknown
+        && !is_known_dialect(uri)
     {
         let reason = format!("'{uri}' is not a known dialect, such as Draft 2020-12 or Draft 7");
         refuse("$schema".to_owned(), reason, dialect);
@@ -120,6 +120,11 @@ fn misused(pointer: &str, subschema: &Value) -> Vec<Violation> {
         }
     }
     found
+}
+
+fn is_known_dialect(uri: &str) -> bool {
+    use Draft::{Draft4, Draft6, Draft7, Draft201909, Draft202012};
+    matches!(Draft::from_schema_uri(uri), Draft4 | Draft6 | Draft7 | Draft201909 | Draft202012)
 }
 
 /// The patterns of one subschema and where they stand in it.

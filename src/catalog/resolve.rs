@@ -66,17 +66,20 @@ impl CatalogService {
             let checked = environment::check_plain(&config["environment"]["env"]);
             gathered.take(checked.map_err(Refusal::Compile))?;
         }
-        if !gathered.is_empty() {
-            return Err(gathered.into_refusal());
-        }
-        // What is absent here was refused above.
-        let (Some(agent), Some(environment), Some(workdir)) = (agent, environment, workdir) else {
+        // Whatever is absent here has left its reason there.
+        let whole = (agent, environment, workdir, input, chosen, merged, gathered.is_empty());
+        let (
+            Some(agent),
+            Some(environment),
+            Some(workdir),
+            Some(input),
+            Some(post_run_action),
+            Some((config, secrets)),
+            true,
+        ) = whole
+        else {
             return Err(gathered.into_refusal());
         };
-        let (Some(input), Some(post_run_action), Some(merged)) = (input, chosen, merged) else {
-            return Err(gathered.into_refusal());
-        };
-        let (config, secrets) = merged;
         self.check_secrets_exist(workspace, &secrets).await?;
         if let Ok(installed) = self.settings.actions.get(&post_run_action.kind) {
             let secrets = installed.secrets(&post_run_action.config);

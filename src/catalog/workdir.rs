@@ -6,8 +6,8 @@ use streams::snapshot::{Mount, Source};
 
 use super::CatalogService;
 use super::refs::{self, FilesetRef};
-use super::refusal::Refusal;
-use super::request::Workdir;
+use super::refusal::{Gathered, Refusal};
+use super::request::{Mount as Mounted, Workdir};
 use crate::records;
 
 const BASE: &str = "workdir.base_workdir";
@@ -31,24 +31,25 @@ impl CatalogService {
     ) -> Result<Pinned, Refusal> {
         let Some(workdir) = workdir else { return Ok(Pinned::default()) };
         let mut pinned = Pinned::default();
+        let mut gathered = Gathered::default();
         let mut shown_base = None;
         if let Some(base) = &workdir.base_workdir {
-            let base = parse(BASE, base, workspace)?;
-            let source = self.pin(BASE, &base).await?;
-            pinned.base = Some(source.ok_or_else(|| {
-                refuse(BASE, "must point to a non-empty directory or fileset root.")
-            })?);
-            shown_base = Some(base.directory());
+            let found = self.pin_as(BASE, base, workspace).await;
+            if let Some((base, source)) = gathered.take(found)? {
+                pinned.base = Some(source);
+                shown_base = Some(base.directory());
+            }
         }
         let mut shown_mounts = Vec::new();
-        for mount in &workdir.artifact_mounts {
-            let reference = parse(MOUNT, &mount.reference, workspace)?;
-            let source = self.pin(MOUNT, &reference).await?;
-            let source = source
-                .ok_or_else(|| refuse(MOUNT, "must point to an existing fileset artifact."))?;
-            pinned.mounts.push(Mount { mount_path: mount.mount_path.clone(), source });
-            shown_mounts
-                .push(json!({"ref": reference.to_string(), "mount_path": mount.mount_path}));
+        for Mounted { reference, mount_path } in &workdir.artifact_mounts {
+            let found = self.pin_as(MOUNT, reference, workspace).await;
+            if let Some((reference, source)) = gathered.take(found)? {
+                pinned.mounts.push(Mount { mount_path: mount_path.clone(), source });
+                shown_mounts.push(json!({"ref": reference.to_string(), "mount_path": mount_path}));
+            }
+        }
+        if !gathered.is_empty() {
+            return Err(gathered.into_refusal());
         }
         if pinned.base.is_some() || !pinned.mounts.is_empty() {
             pinned.shown =
@@ -72,6 +73,23 @@ impl CatalogService {
             Ok(fileset) => Ok(self.pin_files(MOUNT, fileset, &whole).await?),
             Err(records::Error::NotFound) => Ok(None),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Pins what a field refers to.
+    async fn pin_as(
+        &self,
+        field: &str,
+        reference: &str,
+        workspace: &str,
+    ) -> Result<(FilesetRef, Source), Refusal> {
+        let wanted = refs::fileset_ref(field, reference, workspace).map_err(Refusal::Transform)?;
+        match self.pin(field, &wanted).await? {
+            Some(source) => Ok((wanted, source)),
+            None if field == BASE => {
+                Err(refuse(field, "must point to a non-empty directory or fileset root."))
+            }
+            None => Err(refuse(field, "must point to an existing fileset artifact.")),
         }
     }
 
@@ -144,10 +162,6 @@ impl CatalogService {
         let path = parts.next().unwrap_or_default().to_owned();
         Ok(Some(Source::Bundle { object: row.saved.object, path }))
     }
-}
-
-fn parse(field: &str, reference: &str, workspace: &str) -> Result<FilesetRef, Refusal> {
-    refs::fileset_ref(field, reference, workspace).map_err(Refusal::Transform)
 }
 
 fn refuse(field: &str, reason: &str) -> Refusal {

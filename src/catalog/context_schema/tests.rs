@@ -179,9 +179,9 @@ fn everything_that_is_wrong_with_a_context_is_named() {
             "unevaluatedProperties": false,
         }}},
     });
-    let found = context(&nested, json!({"a": [{"limit": 1}, {"limit": 0, "limti": 2}]}));
+    let found = context(&nested, json!({"a": [{"limit": 1}, {"limit": 0, "limits": 2}]}));
     assert!(found.iter().any(|text| text.starts_with("context.a.1.limit: the value is less")));
-    assert!(found.contains(&"context.a.1.limti: unknown key, did you mean `limit`".to_owned()));
+    assert!(found.contains(&"context.a.1.limits: unknown key, did you mean `limit`".to_owned()));
     assert_eq!(context(&json!(false), json!({})).len(), 1);
     assert_eq!(context(&json!(true), json!({"any": "thing"})), Vec::<String>::new());
 

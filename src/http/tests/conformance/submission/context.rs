@@ -97,7 +97,7 @@ async fn case_i2_every_error_of_the_intended_branch_is_named() {
 
         let extra = "Extra inputs are not permitted".to_owned();
         for (field, wrong, key) in [
-            ("agent", json!({"confg": {}, "config_format": "nemo-agents-spec-v1"}), "agent.confg"),
+            ("agent", json!({"bogus": {}, "config_format": "nemo-agents-spec-v1"}), "agent.bogus"),
             ("environment", json!({"compute": {}}), "environment.compute"),
             (
                 "environment",

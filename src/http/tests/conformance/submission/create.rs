@@ -39,13 +39,17 @@ async fn execute_job_create_route_maps_reserved_secret_env_to_422() {
 async fn independent_problems_are_named_in_one_answer() {
     let api = furnished().await;
     let wrong = json!({
-        "workdir": {"base_workdir": "nope"},
+        "workdir": {
+            "base_workdir": "nope",
+            "artifact_mounts": [{"ref": "other", "mount_path": "x"}],
+        },
         "environment": {"environment_spec": "nope"},
         "post_run_action": {"kind": "nope"},
     });
     let answer = submit(&api, wrong.clone()).await;
     let detail = answer.body["detail"].as_str().expect("a sentence");
-    for text in ["AgentEnvironmentSpec 'nope'", "Fileset 'nope' not found", "'nope'."] {
+    let missing = ["AgentEnvironmentSpec 'nope'", "Fileset 'nope'", "Fileset 'other'", "'nope'."];
+    for text in missing {
         assert!(detail.contains(text), "{detail}");
     }
     assert_eq!(detail.matches("Failed to transform").count(), 1, "{detail}");
@@ -54,5 +58,5 @@ async fn independent_problems_are_named_in_one_answer() {
     let answer = submit(&api, with_bounds).await;
     let found = answer.body["detail"].as_array().expect("a list");
     assert_eq!(found[0]["loc"], json!(["body", "spec", "timeout_seconds"]));
-    assert_eq!(found.len(), 4, "{found:?}");
+    assert_eq!(found.len(), 4, "the working directory's in one: {found:?}");
 }
