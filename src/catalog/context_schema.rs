@@ -7,7 +7,7 @@
 mod subschemas;
 
 use jsonschema::error::ValidationErrorKind;
-use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationError, ValidationOptions, Validator};
 use serde_json::{Map, Value, json};
 
 use super::refusal::Refusal;
@@ -26,9 +26,12 @@ const MAX_PATTERNS: usize = 100;
 /// Bytes of a compiled pattern.
 const MAX_PATTERN_BYTES: usize = 64 * 1024;
 
-/// Steps back within one match. Only patterns with look-around or back-references go back at
-/// all; a match that needs more counts as none.
+/// Steps back within one match of a pattern with look-around or back-references; a match that
+/// needs more counts as none. Other patterns take time in proportion to the text.
 const MAX_BACKTRACKS: usize = 10_000;
+
+/// Bytes of a context that such patterns are tried on: their time may grow with its square.
+const MAX_BACKTRACKED_BYTES: usize = 16 * 1024;
 
 /// What one answer names at most.
 const MAX_VIOLATIONS: usize = 50;
@@ -142,26 +145,45 @@ fn schema_violation(pointer: &str, reason: &str, input: &Value) -> Violation {
     Violation::rule(&loc, &format!("context_schema#{pointer}: {reason}"), input)
 }
 
-/// A schema of Draft 2020-12 unless it says otherwise.
+/// Compiles a schema with patterns of any kind.
+fn compile(schema: &Value) -> Result<Validator, ValidationError<'static>> {
+    let patterns = PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS);
+    options().with_pattern_options(patterns.size_limit(MAX_PATTERN_BYTES)).build(schema)
+}
+
+/// Compiles a schema without patterns that look around or back; `None` when it has some.
+fn compile_linear(schema: &Value) -> Option<Validator> {
+    let patterns = PatternOptions::regex().size_limit(MAX_PATTERN_BYTES);
+    options().with_pattern_options(patterns).build(schema).ok()
+}
+
+/// A schema is one of Draft 2020-12 unless it says otherwise.
 ///
 /// `date-time` is what RFC 3339 says, to the letter: a zone is required, `t` and `z` may be lower
 /// case, and a leap second stands at 23:59:60 UTC. The library's own check does all that.
-fn compile(schema: &Value) -> Result<Validator, ValidationError<'static>> {
-    let patterns = PatternOptions::fancy_regex();
-    jsonschema::options()
-        .offline()
-        .should_validate_formats(true)
-        .with_pattern_options(
-            patterns.backtrack_limit(MAX_BACKTRACKS).size_limit(MAX_PATTERN_BYTES),
-        )
-        .build(schema)
+fn options() -> ValidationOptions<'static> {
+    jsonschema::options().offline().should_validate_formats(true)
 }
 
 fn context_violations(schema: &Value, context: &Value) -> Vec<Violation> {
-    match compile(schema) {
+    let validator = match compile_linear(schema) {
+        Some(validator) => Ok(validator),
+        None => {
+            let bytes = context.to_string().len();
+            if bytes > MAX_BACKTRACKED_BYTES {
+                let text = format!(
+                    "has {bytes} bytes, at most {MAX_BACKTRACKED_BYTES} are matched with the \
+                     look-around or back-references of the agent's context_schema"
+                );
+                return vec![entry("value_error", "", None, &text, &Value::Null)];
+            }
+            compile(schema)
+        }
+    };
+    match validator {
         Ok(validator) => {
             let errors = validator.iter_errors(context).take(MAX_VIOLATIONS);
-            errors.flat_map(|error| explain(schema, &error)).collect()
+            errors.flat_map(|error| explain(schema, &error)).take(MAX_VIOLATIONS).collect()
         }
         // It was valid when it was registered; other versions of this program may judge otherwise.
         Err(error) => vec![Violation::rule(
@@ -184,7 +206,7 @@ fn explain(schema: &Value, error: &ValidationError<'_>) -> Vec<Violation> {
                 let text = format!("unknown key{}", hint.unwrap_or_default());
                 entry("extra_forbidden", place, Some(key), &text, &error.instance()[key.as_str()])
             };
-            unexpected.iter().map(entry).collect()
+            unexpected.iter().take(MAX_VIOLATIONS).map(entry).collect()
         }
         ValidationErrorKind::Required { property } => {
             let key = property.as_str();
@@ -209,7 +231,9 @@ fn entry(
     loc.extend(key.map(Loc::from));
     let path = loc.iter().map(Loc::to_string).collect::<Vec<_>>().join(".");
     loc.splice(0..0, ["body".into(), "spec".into()]);
-    Violation::new(kind, &loc, format!("{path}: {text}"), input)
+    // Whole objects would be quoted once for each of their keys.
+    let quoted = if input.is_object() || input.is_array() { &Value::Null } else { input };
+    Violation::new(kind, &loc, format!("{path}: {text}"), quoted)
 }
 
 /// The keys that stand beside the keyword at this place of a schema.

@@ -205,6 +205,23 @@ fn patterns_take_bounded_time() {
 }
 
 #[test]
+fn look_around_is_tried_on_little_text() {
+    let schema = json!({"properties": {"text": {"pattern": "^(?:(?=.*!)a)+$"}}});
+    let begun = Instant::now();
+    let found = context(&schema, json!({"text": "a".repeat(16_000)}));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    let found = context(&schema, json!({"text": "a".repeat(16_384)}));
+    assert!(found[0].starts_with("context: has 16395 bytes, at most 16384 are"), "{found:?}");
+
+    let linear = json!({"properties": {"text": {"pattern": "^(a+)+$"}}});
+    let begun = Instant::now();
+    let found = context(&linear, json!({"text": format!("{}!", "a".repeat(1_000_000))}));
+    assert_eq!(found.len(), 1);
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[test]
 fn no_schema_opens_a_socket() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("it can be polled");
