@@ -2,30 +2,37 @@
 //! [`render`] prints to stdout.
 
 mod agents;
+mod completions;
 mod config;
+mod documents;
+mod environments;
 mod execute;
 mod facts;
 mod files;
 mod filesets;
 mod filter;
 mod jobs;
+mod pages;
 mod platform;
 mod register;
 mod render;
 mod results;
 mod secrets;
+mod steps;
 mod topology;
 mod tree;
 mod watch;
 mod workspaces;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use serde_json::Value;
 
 use crate::client::context::{Choice, Contexts};
 use crate::client::{self, Client};
 use crate::exit::Exit;
+use environments::Kind;
 
-pub use render::{Format, Output};
+pub use render::{Cells, Format, Output};
 
 /// Runs an AI agent once, to completion, as a durable job.
 #[derive(Debug, Parser)]
@@ -40,32 +47,20 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Clone, Debug, Args)]
 struct Global {
-    /// Use this context instead of the current one
-    #[arg(
-        long,
-        global = true,
-        value_name = "NAME",
-        env = "ERRAND_CONTEXT",
-        help_heading = "Global"
-    )]
+    /// Use this context instead of the current one [env: ERRAND_CONTEXT]
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Global", value_parser = name)]
     context: Option<String>,
-    /// Talk to this server
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        env = "ERRAND_BASE_URL",
-        help_heading = "Global"
-    )]
+    /// Talk to this server [env: ERRAND_BASE_URL]
+    #[arg(long, global = true, value_name = "URL", help_heading = "Global")]
     base_url: Option<String>,
-    /// Work in this workspace
+    /// Work in this workspace; lists take - for all of them [env: ERRAND_WORKSPACE]
     #[arg(
         long,
         short,
         global = true,
         value_name = "NAME",
-        env = "ERRAND_WORKSPACE",
-        help_heading = "Global"
+        help_heading = "Global",
+        value_parser = name
     )]
     workspace: Option<String>,
     /// How data is printed; a table on a terminal and JSON elsewhere when not given
@@ -74,9 +69,13 @@ struct Global {
         global = true,
         value_name = "FORMAT",
         env = "ERRAND_OUTPUT_FORMAT",
+        hide_env_values = true,
         help_heading = "Global"
     )]
     output_format: Option<Format>,
+    /// Show long values whole in tables
+    #[arg(long, global = true, help_heading = "Global")]
+    no_truncate: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,6 +101,15 @@ enum Command {
     /// Agents, and jobs that run them
     #[command(subcommand)]
     Agents(agents::Command),
+    /// Agent environments: an environment spec and a compute spec together
+    #[command(subcommand)]
+    Environments(environments::Command),
+    /// What agents find: variables, secrets, model provider, MCP servers
+    #[command(subcommand)]
+    EnvironmentSpecs(environments::Command),
+    /// What agents may use: CPU, memory, GPUs
+    #[command(subcommand)]
+    ComputeSpecs(environments::Command),
     /// Secrets that jobs may use
     #[command(subcommand)]
     Secrets(secrets::Command),
@@ -114,6 +122,8 @@ enum Command {
     /// Jobs, their logs and results
     #[command(subcommand)]
     Jobs(jobs::Command),
+    /// Print a completion script for a shell
+    Completions(completions::Completions),
 }
 
 /// The command line itself was wrong in a way that only the command could see.
@@ -142,7 +152,8 @@ impl Cli {
     /// Carries the command out.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let Self { global, command } = self;
-        let out = Output::new(global.output_format);
+        let cells = if global.no_truncate { Cells::Whole } else { Cells::Short };
+        let out = Output::new(global.output_format, cells);
         match command {
             Command::Up(args) => args.run(out).await,
             Command::Serve(args) => args.run(out).await,
@@ -150,7 +161,8 @@ impl Cli {
             Command::Doctor(args) => args.run(&out).await,
             Command::Topology(args) => args.run(&out).await,
             Command::Explain(args) => args.run(&out),
-            Command::Config(command) => command.run(&global.choice(), &out),
+            Command::Completions(args) => args.run(&out),
+            Command::Config(command) => command.run(global.flags(), &out),
             command => command.run_in(&global.session(out)?).await,
         }
     }
@@ -161,6 +173,9 @@ impl Command {
         match self {
             Self::Workspaces(command) => command.run(session).await,
             Self::Agents(command) => command.run(session).await,
+            Self::Environments(command) => command.run(Kind::Environments, session).await,
+            Self::EnvironmentSpecs(command) => command.run(Kind::EnvironmentSpecs, session).await,
+            Self::ComputeSpecs(command) => command.run(Kind::ComputeSpecs, session).await,
             Self::Secrets(command) => command.run(session).await,
             Self::Filesets(command) => command.run(session).await,
             Self::Files(command) => command.run(session).await,
@@ -171,24 +186,22 @@ impl Command {
             | Self::Doctor(_)
             | Self::Topology(_)
             | Self::Explain(_)
+            | Self::Completions(_)
             | Self::Config(_) => unreachable!("handled before a session is opened"),
         }
     }
 }
 
 impl Global {
-    fn choice(&self) -> Choice {
-        Choice {
-            context: self.context.clone(),
-            base_url: self.base_url.clone(),
-            workspace: self.workspace.clone(),
-            // Not a flag: the command lines of others are visible to everybody.
-            token: std::env::var("ERRAND_TOKEN").ok().filter(|token| !token.is_empty()),
-        }
+    /// What the command line says. The token is no flag: the command lines of others are visible
+    /// to everybody.
+    fn flags(self) -> Choice {
+        let Self { context, base_url, workspace, .. } = self;
+        Choice { context, base_url, workspace, token: None }
     }
 
-    fn session(&self, out: Output) -> anyhow::Result<Session> {
-        let context = Contexts::load()?.choose(&self.choice())?;
+    fn session(self, out: Output) -> anyhow::Result<Session> {
+        let context = Contexts::load()?.choose(&self.flags().or_environment())?;
         Ok(Session { client: Client::new(context)?, out })
     }
 }
@@ -199,6 +212,19 @@ impl Session {
         let workspace = client::segment(workspace.unwrap_or(self.client.workspace()));
         format!("/apis/{service}/v2/workspaces/{workspace}")
     }
+
+    /// What was made or, if that is welcome, what is there under its name already.
+    async fn made_or_there(
+        &self,
+        made: Result<Value, client::Error>,
+        exist_ok: bool,
+        path: &str,
+    ) -> Result<Value, client::Error> {
+        match made {
+            Err(error) if exist_ok && error.is_conflict() => self.client.get(path).await,
+            made => made,
+        }
+    }
 }
 
 /// Reads an argument that names something. What would be another route is no name.
@@ -208,6 +234,13 @@ fn name(text: &str) -> Result<String, &'static str> {
         "." | ".." => Err("that is no name"),
         text => Ok(text.to_owned()),
     }
+}
+
+/// What a person is told of an error: what happened, then what to do about it.
+pub fn told(error: &anyhow::Error) -> String {
+    let advice = error.chain().find_map(|cause| cause.downcast_ref::<client::Error>());
+    let advice = advice.map(client::Error::advice).unwrap_or_default();
+    std::iter::once(format!("errand: {error:#}")).chain(advice).collect::<Vec<_>>().join("\n")
 }
 
 /// How the program ends because of an error.

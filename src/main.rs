@@ -34,6 +34,6 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
 }
 
 fn fail(error: &anyhow::Error) -> ExitCode {
-    eprintln!("errand: {error:#}");
+    eprintln!("{}", cli::told(error));
     cli::exit_of(error).into()
 }

@@ -34,7 +34,7 @@ pub(crate) const BODY: Table = Table {
     rule: job_name_fits,
 };
 
-const SPEC: Table = table(&[
+pub(crate) const SPEC: Table = table(&[
     field(
         "agent",
         Shape::TextOr { text: &Shape::Checked(refs::agent_ref), object: &INLINE_AGENT },

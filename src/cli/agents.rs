@@ -4,6 +4,7 @@ use clap::Subcommand;
 
 use super::Session;
 use super::execute::Execute;
+use super::pages::Sorted;
 use super::register::Register;
 use super::render::Column;
 use crate::client::segment;
@@ -22,7 +23,7 @@ pub(super) enum Command {
     /// Store an agent and the files beside its agent.yaml
     Register(Register),
     /// List the agents
-    List,
+    List(Sorted),
     /// Show one
     Get {
         /// Its name
@@ -37,19 +38,16 @@ pub(super) enum Command {
     },
     /// Run an agent once, as a job
     Execute(Box<Execute>),
-    /// The actions that may follow an agent's success
+    /// What can follow a job's success
     #[command(subcommand)]
     PostRunActions(PostRunActions),
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PostRunActions {
-    /// List those that are installed
+    /// List the installed ones
     List,
 }
-
-const ACTION_COLUMNS: &[Column] =
-    &[("KIND", "/kind"), ("TITLE", "/title"), ("DESCRIPTION", "/description")];
 
 impl Command {
     pub(super) async fn run(self, session: &Session) -> anyhow::Result<Exit> {
@@ -58,16 +56,18 @@ impl Command {
         match self {
             Self::Register(register) => register.run(session).await?,
             Self::Execute(execute) => return execute.run(session).await,
-            Self::List => out.list(&client.get(&format!("{path}?page_size=100")).await?, COLUMNS),
-            Self::PostRunActions(PostRunActions::List) => {
-                out.list(&client.get("/apis/agents/v2/post-run-actions").await?, ACTION_COLUMNS);
-            }
+            Self::List(list) => list.show(session, &path, None, COLUMNS).await?,
             Self::Get { name } => {
                 out.one(&client.get(&format!("{path}/{}", segment(&name))).await?)
             }
             Self::Delete { name } => {
                 client.delete(&format!("{path}/{}", segment(&name))).await?;
                 out.note(&format!("agent '{name}' is deleted"));
+            }
+            Self::PostRunActions(PostRunActions::List) => {
+                const COLUMNS: &[Column] =
+                    &[("KIND", "/kind"), ("TITLE", "/title"), ("DESCRIPTION", "/description")];
+                out.list(&client.get("/apis/agents/v2/post-run-actions").await?, COLUMNS);
             }
         }
         Ok(Exit::Done)

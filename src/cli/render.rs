@@ -1,5 +1,6 @@
 //! Output: the only file that prints to stdout. Data goes there and all else to stderr.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 
 use comfy_table::{ContentArrangement, Table, presets};
@@ -18,8 +19,9 @@ pub enum Format {
     Yaml,
 }
 
-/// Characters of a value in the table of one thing.
-const LONGEST_CELL: usize = 160;
+/// Characters of a value in the table of one thing, and in a list's.
+const LONGEST_VALUE: usize = 160;
+const LONGEST_CELL: usize = 80;
 
 /// A column of a table: its heading and the JSON pointer of its value.
 pub(super) type Column = (&'static str, &'static str);
@@ -28,18 +30,28 @@ pub(super) type Column = (&'static str, &'static str);
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     asked: Option<Format>,
+    cells: Cells,
+}
+
+/// How much of a value a table shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cells {
+    /// Its beginning; the whole is in the JSON.
+    Short,
+    /// All of it.
+    Whole,
 }
 
 impl Output {
     /// `asked` is what the user named.
-    pub const fn new(asked: Option<Format>) -> Self {
-        Self { asked }
+    pub const fn new(asked: Option<Format>, cells: Cells) -> Self {
+        Self { asked, cells }
     }
 
     /// Prints a thing.
     pub(super) fn one(&self, value: &Value) {
         match self.format() {
-            Format::Table => put(&pairs(value)),
+            Format::Table => self.put_table(&pairs(value), LONGEST_VALUE),
             Format::Json | Format::Yaml => self.document(value),
         }
     }
@@ -49,18 +61,23 @@ impl Output {
         if self.format() != Format::Table {
             return self.document(answer);
         }
-        let rows = answer["data"].as_array().or(answer.as_array());
-        let mut table = new_table();
-        table.set_header(columns.iter().map(|(heading, _)| *heading));
-        for row in rows.into_iter().flatten() {
-            table.add_row(columns.iter().map(|(_, at)| cell(row.pointer(at))));
-        }
+        let headings = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
+        let entries = answer["data"].as_array().or(answer.as_array()).into_iter().flatten();
+        let rows =
+            entries.map(|entry| columns.iter().map(|(_, at)| cell(entry.pointer(at))).collect());
+        let rows: Vec<_> = std::iter::once(headings).chain(rows).collect();
+        self.put_table(&rows, LONGEST_CELL);
+    }
+
+    /// Prints rows of cells, the long ones shortened unless the user wants them whole.
+    fn put_table(&self, rows: &[Vec<String>], longest: usize) {
+        let longest = if self.cells == Cells::Whole { usize::MAX } else { longest };
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        table.add_rows(rows.iter().map(|row| row.iter().map(|text| shortened(text, longest))));
         put(&table.trim_fmt());
-        let shown = rows.map_or(0, Vec::len) as u64;
-        if let Some(total) = answer.pointer("/pagination/total_results").and_then(Value::as_u64)
-            && total > shown
-        {
-            self.note(&format!("{shown} of {total} shown; see --page and --page-size"));
+        if rows.iter().flatten().any(|text| shortened(text, longest).len() < text.len()) {
+            self.note("Use --no-truncate to see full values.");
         }
     }
 
@@ -122,27 +139,18 @@ fn put(text: &str) {
     }
 }
 
-fn new_table() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table
+/// A row for each key; what is empty is left out.
+fn pairs(value: &Value) -> Vec<Vec<String>> {
+    let Value::Object(fields) = value else { return vec![vec![cell(Some(value))]] };
+    let full = fields.iter().filter(|(_, value)| !is_empty(value));
+    full.map(|(key, value)| vec![key.clone(), cell(Some(value))]).collect()
 }
 
-/// One line for each key; what is empty is left out.
-fn pairs(value: &Value) -> String {
-    let Value::Object(fields) = value else { return cell(Some(value)) };
-    let mut table = new_table();
-    for (key, value) in fields.iter().filter(|(_, value)| !is_empty(value)) {
-        table.add_row([key.clone(), shortened(cell(Some(value)))]);
-    }
-    table.trim_fmt()
-}
-
-/// A table is for a look; the whole value is in the JSON.
-fn shortened(text: String) -> String {
-    match text.char_indices().nth(LONGEST_CELL) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
+/// The beginning of a text that is too long.
+fn shortened(text: &str, longest: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
     }
 }
 

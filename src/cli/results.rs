@@ -12,6 +12,7 @@ use crate::exit::Exit;
 
 const COLUMNS: &[Column] = &[
     ("NAME", "/name"),
+    ("WORKSPACE", "/workspace"),
     ("SIZE", "/size"),
     ("COMPLETE", "/complete"),
     ("SHA256", "/sha256"),
@@ -24,6 +25,23 @@ pub(super) enum Command {
     List {
         /// Its name or id
         #[arg(value_parser = super::name)]
+        job: String,
+        /// The order: created_at or updated_at; with - before it, the other way round
+        #[arg(
+            long,
+            value_name = "FIELD",
+            default_value = "-created_at",
+            allow_hyphen_values = true
+        )]
+        sort: String,
+    },
+    /// Show one's record
+    Get {
+        /// The result
+        #[arg(value_parser = super::name)]
+        name: String,
+        /// The job
+        #[arg(long, value_parser = super::name)]
         job: String,
     },
     /// Write one to a file: directories as .tar.gz, records as JSON
@@ -45,10 +63,16 @@ pub(super) struct Download {
 
 impl Command {
     pub(super) async fn run(self, session: &Session) -> anyhow::Result<Exit> {
+        let Session { client, out } = session;
+        let results =
+            |job: &str| format!("{}/jobs/{}/results", session.base("jobs", None), segment(job));
         match self {
-            Self::List { job } => {
-                let path = format!("{}/jobs/{}/results", session.base("jobs", None), segment(&job));
-                session.out.list(&session.client.get(&path).await?, COLUMNS);
+            Self::List { job, sort } => {
+                out.list(&client.query(&results(&job), &[("sort", sort)]).await?, COLUMNS);
+            }
+            Self::Get { name, job } => {
+                let path = format!("{}/{}", results(&job), segment(&name));
+                out.one(&client.get(&path).await?);
             }
             Self::Download(download) => download.run(session).await?,
         }

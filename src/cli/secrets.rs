@@ -1,33 +1,41 @@
 //! `errand secrets`. A value comes from stdin, a file or a variable, never from an argument:
 //! the command lines of others are visible to everybody.
 
-use std::io::{IsTerminal as _, Read as _};
-use std::path::PathBuf;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Map, Value, json};
 
+use super::pages::Pages;
 use super::render::Column;
-use super::{Session, Usage};
+use super::{Session, Usage, documents};
 use crate::client::segment;
 use crate::exit::Exit;
 
-const COLUMNS: &[Column] =
-    &[("NAME", "/name"), ("DESCRIPTION", "/description"), ("UPDATED", "/updated_at")];
+const COLUMNS: &[Column] = &[
+    ("NAME", "/name"),
+    ("WORKSPACE", "/workspace"),
+    ("DESCRIPTION", "/description"),
+    ("CREATED", "/created_at"),
+    ("UPDATED", "/updated_at"),
+];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Store a secret; its value is read from stdin unless a file or variable is named
-    Create(Create),
+    Create(Given),
     /// List the secrets, without values
-    List,
+    List(Pages),
     /// Show one, without its value
     Get {
         /// Its name
         #[arg(value_parser = super::name)]
         name: String,
     },
+    /// Change the value of one, or only its description if that alone is given
+    Update(Given),
     /// Delete one
     Delete {
         /// Its name
@@ -37,18 +45,18 @@ pub(super) enum Command {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Create {
+pub(super) struct Given {
     /// Its name
     #[arg(value_parser = super::name)]
     name: String,
     /// Take the value of this variable
     #[arg(long, value_name = "VARIABLE", conflicts_with = "from_file")]
     from_env: Option<String>,
-    /// Take the content of this file, without a newline at its end
+    /// Take the content of this file, without a newline at its end; - is stdin
     #[arg(long, value_name = "FILE")]
     from_file: Option<PathBuf>,
     /// What it is for
-    #[arg(long)]
+    #[arg(long, value_name = "TEXT")]
     description: Option<String>,
 }
 
@@ -56,20 +64,30 @@ impl Command {
     pub(super) async fn run(self, session: &Session) -> anyhow::Result<Exit> {
         let Session { client, out } = session;
         let path = format!("{}/secrets", session.base("secrets", None));
+        let one = |name: &str| format!("{path}/{}", segment(name));
         match self {
-            Self::Create(create) => {
-                let value = create.value(session)?;
+            Self::Create(given) => {
                 let body = json!({
-                    "name": create.name, "value": value, "description": create.description,
+                    "name": given.name,
+                    "value": given.value(session)?,
+                    "description": given.description,
                 });
                 out.one(&client.post(&path, &body).await?);
             }
-            Self::List => out.list(&client.get(&format!("{path}?page_size=1000")).await?, COLUMNS),
-            Self::Get { name } => {
-                out.one(&client.get(&format!("{path}/{}", segment(&name))).await?)
+            Self::List(pages) => pages.show(session, &path, Vec::new(), COLUMNS).await?,
+            Self::Get { name } => out.one(&client.get(&one(&name)).await?),
+            Self::Update(given) => {
+                let mut body = Map::new();
+                let description_only = given.from_env.is_none() && given.from_file.is_none();
+                if !(description_only && given.description.is_some()) {
+                    body.insert("value".to_owned(), given.value(session)?.into());
+                }
+                body.extend(given.description.map(|text| ("description".to_owned(), text.into())));
+                let path = one(&given.name);
+                out.one(&client.send(Method::PATCH, &path, &Value::Object(body)).await?);
             }
             Self::Delete { name } => {
-                client.delete(&format!("{path}/{}", segment(&name))).await?;
+                client.delete(&one(&name)).await?;
                 out.note(&format!("secret '{name}' is deleted"));
             }
         }
@@ -77,22 +95,17 @@ impl Command {
     }
 }
 
-impl Create {
+impl Given {
     fn value(&self, session: &Session) -> anyhow::Result<String> {
         if let Some(variable) = &self.from_env {
             return std::env::var(variable)
                 .map_err(|error| Usage(format!("variable {variable}: {error}")).into());
         }
-        let mut value = String::new();
-        if let Some(file) = &self.from_file {
-            value = std::fs::read_to_string(file)
-                .with_context(|| format!("cannot read {}", file.display()))?;
-        } else {
-            if std::io::stdin().is_terminal() {
-                session.out.note("type the value, then end the input with Ctrl-D");
-            }
-            std::io::stdin().read_to_string(&mut value).context("cannot read the value")?;
+        let file = self.from_file.as_deref().unwrap_or(Path::new("-"));
+        if file == Path::new("-") && std::io::stdin().is_terminal() {
+            session.out.note("type the value, then end the input with Ctrl-D");
         }
+        let mut value = documents::text(file)?;
         if value.ends_with('\n') {
             value.pop();
         }

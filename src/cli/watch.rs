@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures_util::future;
 use serde_json::Value;
 use streams::code::Code;
 use streams::outcome::Status;
@@ -14,9 +15,11 @@ use super::Session;
 use crate::client::{Error, segment};
 use crate::exit::Exit;
 
-/// Pauses between looks: short while something moves, longer while nothing does.
+/// The pause between looks while something moves.
 const MOVING: Duration = Duration::from_millis(200);
-const STILL: Duration = Duration::from_secs(1);
+
+/// The longest pause while the server is away.
+const AWAY: Duration = Duration::from_secs(2);
 
 /// Lines a request.
 const PAGE: u64 = 1000;
@@ -26,8 +29,25 @@ const PAGE: u64 = 1000;
 pub(super) enum Show {
     /// Log lines on stdout, status lines on stderr.
     Log,
+    /// The same without the lines that are there when the watch begins.
+    NewLog,
     /// Status lines on stderr, the job's record at the end on stdout.
     Status,
+}
+
+/// How long somebody watches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// In all; no limit when absent.
+    pub(super) most: Option<Duration>,
+    /// The longest pause between looks, while nothing moves.
+    pub(super) still: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { most: None, still: Duration::from_secs(1) }
+    }
 }
 
 /// Follows one job.
@@ -35,34 +55,61 @@ pub(super) struct Watch<'a> {
     session: &'a Session,
     name: &'a str,
     path: String,
+    pub(super) patience: Patience,
     /// The page of the log to read next; the last one read while it is not full.
     cursor: Option<String>,
     /// Number of the last line printed.
     printed: u64,
     /// Whether the server has answered once; before that, silence is an error.
     met: bool,
+    /// The status line that was shown last.
+    shown: String,
 }
 
 impl<'a> Watch<'a> {
     pub(super) fn new(session: &'a Session, name: &'a str) -> Self {
         let path = format!("{}/jobs/{}", session.base("jobs", None), segment(name));
-        Self { session, name, path, cursor: None, printed: 0, met: false }
-    }
-
-    /// Follows the job and gives the exit code of its end. Ctrl-C ends the watching only.
-    pub(super) async fn run(mut self, show: Show) -> anyhow::Result<Exit> {
-        tokio::select! {
-            exit = self.follow(show) => exit,
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted.context("cannot wait for Ctrl-C")?;
-                self.session.out.note(&format!("interrupted; job '{}' goes on", self.name));
-                Ok(Exit::Interrupted)
-            }
+        Self {
+            session,
+            name,
+            path,
+            patience: Patience::default(),
+            cursor: None,
+            printed: 0,
+            met: false,
+            shown: String::new(),
         }
     }
 
+    /// A watch of a job that the server has just named: when it is silent now, it will be back.
+    pub(super) fn of_known(session: &'a Session, name: &'a str) -> Self {
+        Self { met: true, ..Self::new(session, name) }
+    }
+
+    /// Follows the job and gives the exit code of its end. Neither Ctrl-C nor impatience ends more
+    /// than the watching.
+    pub(super) async fn run(mut self, show: Show) -> anyhow::Result<Exit> {
+        let patience_ends = match self.patience.most {
+            Some(most) => future::Either::Left(tokio::time::sleep(most)),
+            None => future::Either::Right(future::pending()),
+        };
+        tokio::select! {
+            exit = self.follow(show) => return exit,
+            () = patience_ends => {
+                self.session.out.note(&format!("Timed out watching job '{}'", self.name));
+                return Ok(Exit::Failed);
+            }
+            interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot wait for Ctrl-C")?,
+        }
+        self.session.out.note(&format!(
+            "Interrupted watching job '{}'; last known status: {}. Exiting. The job goes on.",
+            self.name, self.shown
+        ));
+        Ok(Exit::Interrupted)
+    }
+
     /// Prints the last lines and, if asked, those that follow.
-    pub(super) async fn tail(&mut self, lines: u64, follow: bool) -> anyhow::Result<Exit> {
+    pub(super) async fn tail(mut self, lines: u64, follow: bool) -> anyhow::Result<Exit> {
         let out = &self.session.out;
         let path = format!("{}/logs", self.path);
         let page = self.session.client.query(&path, &[("tail", lines.to_string())]).await?;
@@ -82,18 +129,22 @@ impl<'a> Watch<'a> {
     }
 
     async fn follow(&mut self, show: Show) -> anyhow::Result<Exit> {
-        let mut shown = String::new();
+        if show == Show::NewLog {
+            let last = self.get(&format!("{}/logs?tail=1", self.path)).await?;
+            self.printed = last["data"][0]["n"].as_u64().unwrap_or(0);
+        }
         let mut pause = MOVING;
         loop {
             let answer = self.get(&format!("{}/status", self.path)).await?;
             // The lines before the status that may end it all.
-            let moved = show == Show::Log && self.drain().await?;
+            let mut moved = show != Show::Status && self.drain().await?;
             let line = status_line(&answer);
-            pause = if moved || line != shown { MOVING } else { (pause * 5 / 4).min(STILL) };
-            if line != shown {
+            if line != self.shown {
                 self.session.out.note(&line);
-                shown = line;
+                self.shown = line;
+                moved = true;
             }
+            pause = if moved { MOVING } else { (pause * 5 / 4).min(self.patience.still) };
             let status: Status = answer["status"].as_str().unwrap_or_default().parse()?;
             if status.is_terminal() {
                 return self.end(status, &answer, show).await;
@@ -106,6 +157,9 @@ impl<'a> Watch<'a> {
         let exit = Exit::of_job(status, failure_code(answer));
         let out = &self.session.out;
         out.note(&end_line(self.name, status, answer));
+        if let Some(code) = failure_code(answer) {
+            out.note(&format!("`errand explain {code}` says what to do"));
+        }
         if show == Show::Status || out.wants_document() {
             out.one(&self.session.client.get(&self.path).await?);
         }
@@ -166,7 +220,7 @@ impl<'a> Watch<'a> {
                         told = true;
                     }
                     tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(STILL * 2);
+                    pause = (pause * 2).min(AWAY);
                 }
                 Err(error) => return Err(error),
             }

@@ -102,8 +102,22 @@ pub enum Error {
         known: String,
     },
     /// The address of the server is no address.
-    #[error("base url '{0}' must start with http:// or https:// and name a host")]
+    #[error("Invalid base URL: '{0}'; it must start with http:// or https:// and name a host")]
     BaseUrl(String),
+}
+
+impl Choice {
+    /// What is not chosen yet is taken from the environment. Setting a variable to nothing is not
+    /// setting it.
+    pub fn or_environment(self) -> Self {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self {
+            context: self.context.or_else(|| variable("ERRAND_CONTEXT")),
+            base_url: self.base_url.or_else(|| variable("ERRAND_BASE_URL")),
+            workspace: self.workspace.or_else(|| variable("ERRAND_WORKSPACE")),
+            token: self.token.or_else(|| variable("ERRAND_TOKEN")),
+        }
+    }
 }
 
 impl Default for Contexts {
@@ -157,6 +171,18 @@ impl Contexts {
         }
         name.clone_into(&mut self.current_context);
         Ok(())
+    }
+
+    /// Forgets a context; says whether it was the current one, in whose place the default is now.
+    pub fn remove(&mut self, name: &str) -> Result<bool, Error> {
+        if self.contexts.remove(name).is_none() {
+            return Err(self.unknown(name));
+        }
+        let was_current = self.current_context == name;
+        if was_current {
+            DEFAULT_NAME.clone_into(&mut self.current_context);
+        }
+        Ok(was_current)
     }
 
     /// What a command works with: flags and variables over the file over the defaults.

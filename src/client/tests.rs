@@ -1,26 +1,29 @@
-use reqwest::StatusCode;
+use std::net::Ipv4Addr;
+use std::time::Duration;
 
-use super::{detail, segments};
+use tokio::net::TcpListener;
 
-#[track_caller]
-fn check(body: &str, expected: &str) {
-    assert_eq!(detail(body, StatusCode::BAD_REQUEST), expected);
-}
-
-#[test]
-fn the_servers_words_are_read_from_every_form() {
-    check(r#"{"detail":"Job 'x' not found"}"#, "Job 'x' not found");
-    check(
-        r#"{"detail":[{"loc":["body","spec","agent"],"msg":"Value error, Agent ref 'x y' is bad"},
-                      {"loc":["body"],"msg":"Field required"}]}"#,
-        "spec.agent: Agent ref 'x y' is bad; Field required",
-    );
-    check(r#"{"detail":{"status":"not_ready"}}"#, r#"{"status":"not_ready"}"#);
-    check("<html>", "<html>");
-    check("", "Bad Request");
-}
+use super::{Client, Context, segments};
+use crate::exit::Exit;
 
 #[test]
 fn paths_are_escaped_by_segment() {
     assert_eq!(segments("a b/c#d/é.txt"), "a%20b/c%23d/%C3%A9.txt");
+}
+
+/// A proxy may hold a connection open for ever behind which nobody is any more.
+#[tokio::test]
+async fn a_server_that_says_nothing_is_given_up() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let base_url = format!("http://{}", listener.local_addr().expect("an address"));
+    let context = Context { base_url, workspace: "default".to_owned(), token: None };
+    let mut client = Client::new(context).expect("a client");
+    client.answer_limit = Duration::from_millis(100);
+
+    let asking = client.get("/status");
+    let (answer, accepted) = tokio::join!(asking, listener.accept());
+    accepted.expect("the client connects");
+    let error = answer.expect_err("nothing came");
+    assert!(error.is_transient(), "{error}");
+    assert_eq!(error.exit(), Exit::Unreachable, "{error}");
 }

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use reqwest::Method;
@@ -32,6 +33,7 @@ pub struct Download {
     response: reqwest::Response,
     base: String,
     request: String,
+    silence_limit: Duration,
 }
 
 impl Client {
@@ -46,14 +48,14 @@ impl Client {
             .header(CONTENT_LENGTH, metadata.len())
             .header(MODE_HEADER, format!("{:o}", metadata.permissions().mode() & 0o7777))
             .body(reqwest::Body::wrap_stream(ReaderStream::with_capacity(opened, 64 * 1024)));
-        self.json(request, path).await
+        self.json(request).await
     }
 
     /// Asks for a file or a result.
     pub async fn download(&self, path: &str) -> Result<Download, Error> {
-        let response = self.send(self.request(Method::GET, path), path).await?;
+        let (response, request) = self.answer(self.request(Method::GET, path)).await?;
         let base = self.context.base_url.clone();
-        Ok(Download { response, base, request: path.to_owned() })
+        Ok(Download { response, base, request, silence_limit: self.answer_limit })
     }
 }
 
@@ -83,14 +85,20 @@ impl Download {
         let mut file = tokio::fs::File::create(&temporary.0).await.map_err(failed)?;
         let mut body = self.response.bytes_stream();
         let (mut size, mut hash) = (0u64, Sha256::new());
-        while let Some(chunk) = body.next().await {
-            let chunk = chunk.map_err(|error| Error::Unreachable {
-                base: self.base.clone(),
-                reason: format!(
-                    "the download broke off after {size} bytes: {}",
-                    super::chain(&error)
-                ),
-            })?;
+        let broke_off = |size, reason: &str| Error::Unreachable {
+            base: self.base.clone(),
+            reason: format!("the download broke off after {size} bytes: {reason}"),
+            request: self.request.clone(),
+        };
+        loop {
+            let chunk = match tokio::time::timeout(self.silence_limit, body.next()).await {
+                Ok(Some(Ok(chunk))) => chunk,
+                Ok(Some(Err(error))) => {
+                    return Err(broke_off(size, &super::error::innermost(&error)));
+                }
+                Ok(None) => break,
+                Err(_) => return Err(broke_off(size, "nothing came any more")),
+            };
             hash.update(&chunk);
             size += chunk.len() as u64;
             file.write_all(&chunk).await.map_err(failed)?;

@@ -1,9 +1,9 @@
 use super::combine;
 
 #[track_caller]
-fn check(json: Option<&str>, status: &[&str], expected: Option<&str>) {
+fn check(filter: Option<&str>, status: &[&str], expected: Option<&str>) {
     let status: Vec<_> = status.iter().map(|word| (*word).to_owned()).collect();
-    let found = combine(json, &[("status", &status)]).expect("it is valid");
+    let found = combine(filter, &[("status", &status)]).expect("it is valid");
     assert_eq!(found.as_deref(), expected);
 }
 
@@ -20,7 +20,24 @@ fn flags_and_json_become_one_filter() {
 }
 
 #[test]
-fn what_is_no_object_is_refused() {
-    assert!(combine(Some("{"), &[]).is_err());
-    assert!(combine(Some("[]"), &[]).is_err());
+fn beside_an_operator_the_fields_stand_apart() {
+    check(
+        Some(r#"{"$or":[{"name":"a"},{"name":"b"}]}"#),
+        &["active"],
+        Some(r#"{"$and":[{"$or":[{"name":"a"},{"name":"b"}]},{"status":"active"}]}"#),
+    );
+}
+
+#[test]
+fn other_text_goes_to_the_server_as_it_is() {
+    check(Some(r#"name:"x" OR name:"y""#), &[], Some(r#"name:"x" OR name:"y""#));
+    assert!(combine(Some("name:\"x\""), &[("status", &["active".to_owned()])]).is_err());
+}
+
+#[test]
+fn json_that_is_no_object_is_refused() {
+    for text in ["{", "[]"] {
+        let error = combine(Some(text), &[]).expect_err(text).to_string();
+        assert!(error.starts_with("Invalid filter JSON: "), "{error}");
+    }
 }

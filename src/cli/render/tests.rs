@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{cell, pairs};
+use super::{cell, pairs, shortened};
 
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
@@ -9,8 +9,13 @@ fn control_characters_do_not_reach_the_terminal() {
 
 #[test]
 fn what_is_empty_is_left_out() {
-    let text = pairs(&json!({"name": "n", "project": null, "spec": {}, "slots": 0}));
-    let lines: Vec<_> =
-        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
-    assert_eq!(lines, [["name", "n"], ["slots", "0"]]);
+    let rows = pairs(&json!({"name": "n", "project": null, "spec": {}, "slots": 0}));
+    assert_eq!(rows, [["name", "n"], ["slots", "0"]]);
+}
+
+#[test]
+fn long_values_are_cut_between_characters() {
+    assert_eq!(shortened("äöü", 3), "äöü");
+    assert_eq!(shortened("äöü", 2), "äö…");
+    assert_eq!(shortened("äöü", usize::MAX), "äöü");
 }

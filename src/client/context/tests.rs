@@ -47,3 +47,13 @@ fn base_urls_are_checked() {
     assert!(valid_base_url("ftp://h").is_err());
     assert_eq!(valid_base_url("http://h:1/x/").ok().as_deref(), Some("http://h:1/x"));
 }
+
+#[test]
+fn the_default_takes_the_place_of_a_current_context_that_is_removed() {
+    let mut contexts = contexts();
+    assert!(!contexts.remove("other").expect("it exists"));
+    assert!(contexts.remove("team").expect("it exists"));
+    assert_eq!(contexts.current_context, "default");
+    assert!(contexts.remove("team").is_err(), "it is gone");
+    assert!(contexts.choose(&Choice::default()).is_ok());
+}
