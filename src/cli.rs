@@ -12,6 +12,7 @@ mod files;
 mod filesets;
 mod filter;
 mod jobs;
+mod logs;
 mod pages;
 mod platform;
 mod register;
@@ -25,7 +26,6 @@ mod watch;
 mod workspaces;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use serde_json::Value;
 
 use crate::client::context::{Choice, Contexts};
 use crate::client::{self, Client};
@@ -211,19 +211,6 @@ impl Session {
     fn base(&self, service: &str, workspace: Option<&str>) -> String {
         let workspace = client::segment(workspace.unwrap_or(self.client.workspace()));
         format!("/apis/{service}/v2/workspaces/{workspace}")
-    }
-
-    /// What was made or, if that is welcome, what is there under its name already.
-    async fn made_or_there(
-        &self,
-        made: Result<Value, client::Error>,
-        exist_ok: bool,
-        path: &str,
-    ) -> Result<Value, client::Error> {
-        match made {
-            Err(error) if exist_ok && error.is_conflict() => self.client.get(path).await,
-            made => made,
-        }
     }
 }
 

@@ -24,29 +24,35 @@ pub const MODE_HEADER: &str = "x-errand-mode";
 /// Time until a connection stands.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// Time until a JSON answer is there. A connection that has died in silence is found out by it.
-/// There is none for files: they take what they take.
-const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+/// How long a server may say nothing before it is given up. A connection that has died in silence
+/// is found out by it.
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 /// A client of one server, working in one workspace.
 #[derive(Clone, Debug)]
 pub struct Client {
     context: Context,
     http: reqwest::Client,
-    answer_limit: Duration,
+    /// For uploads, during which the server says nothing and may.
+    patient: reqwest::Client,
 }
 
 impl Client {
     /// Talks to nobody yet.
     pub fn new(context: Context) -> Result<Self, Error> {
-        let http = reqwest::Client::builder()
-            .connect_timeout(CONNECT_LIMIT)
-            .user_agent(concat!("errand/", env!("CARGO_PKG_VERSION")))
-            .build();
-        match http {
-            Ok(http) => Ok(Self { context, http, answer_limit: ANSWER_LIMIT }),
-            Err(error) => Err(Error::unreachable(&context.base_url, "", &error)),
-        }
+        Self::with_silence(context, SILENCE_LIMIT)
+    }
+
+    fn with_silence(context: Context, limit: Duration) -> Result<Self, Error> {
+        let builder = || {
+            reqwest::Client::builder()
+                .connect_timeout(CONNECT_LIMIT)
+                .user_agent(concat!("errand/", env!("CARGO_PKG_VERSION")))
+        };
+        let failed = |error| Error::unreachable(&context.base_url, "", &error);
+        let http = builder().read_timeout(limit).build().map_err(failed)?;
+        let patient = builder().build().map_err(failed)?;
+        Ok(Self { context, http, patient })
     }
 
     /// The workspace of names that say none.
@@ -56,12 +62,12 @@ impl Client {
 
     /// Sends a request without a body.
     pub async fn call(&self, method: Method, path: &str) -> Result<Value, Error> {
-        self.json(self.request(method, path).timeout(self.answer_limit)).await
+        self.json(self.request(&self.http, method, path)).await
     }
 
     /// Sends a JSON document.
     pub async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Value, Error> {
-        self.json(self.request(method, path).timeout(self.answer_limit).json(body)).await
+        self.json(self.request(&self.http, method, path).json(body)).await
     }
 
     /// Gets a JSON document.
@@ -88,8 +94,8 @@ impl Client {
         self.call(Method::DELETE, path).await
     }
 
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.http.request(method, format!("{}{path}", self.context.base_url));
+    fn request(&self, http: &reqwest::Client, method: Method, path: &str) -> RequestBuilder {
+        let request = http.request(method, format!("{}{path}", self.context.base_url));
         match &self.context.token {
             Some(token) => request.bearer_auth(token),
             None => request,

@@ -105,7 +105,12 @@ impl Command {
                 let mut body = fields.given()?;
                 body.insert("name".to_owned(), json!(name));
                 let made = client.post(&path, &Value::Object(body)).await;
-                out.one(&session.made_or_there(made, exist_ok, &one(&name)).await?);
+                out.one(&match made {
+                    Err(error) if exist_ok && error.is_conflict() => {
+                        client.get(&one(&name)).await?
+                    }
+                    made => made?,
+                });
             }
             Self::List(List { name, description, purpose, storage_type, filter, pages }) => {
                 let fields: [(&str, &[String]); 4] = [

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
+use super::logs::GetLogs;
 use super::pages::Sorted;
 use super::render::Column;
 use super::watch::{Patience, Show, Watch};
@@ -41,6 +42,8 @@ pub(super) enum Command {
     Watch(WatchArgs),
     /// Show the end of its log
     Tail(Tail),
+    /// Show its log as a list, page by page
+    GetLogs(GetLogs),
     /// Stop its agent
     Cancel(Job),
     /// Hold it before its agent is started
@@ -149,6 +152,7 @@ impl Command {
             Self::Tail(tail) => {
                 return Watch::new(session, &tail.job).tail(tail.lines, tail.follow).await;
             }
+            Self::GetLogs(logs) => logs.run(session).await?,
             Self::Cancel(Job { job }) => ask(session, &path(&job), "cancel").await?,
             Self::Pause(Job { job }) => ask(session, &path(&job), "pause").await?,
             Self::Resume(Job { job }) => ask(session, &path(&job), "resume").await?,

@@ -11,6 +11,10 @@ use super::render::Column;
 /// Entries of a page; as many as every list allows.
 const PAGE_SIZE: u32 = 100;
 
+/// What is said when there is more than what is shown.
+pub(super) const MORE: &str =
+    "More pages of results are available! Use --all-pages to fetch all results.";
+
 /// Which part of a list.
 #[derive(Debug, Args)]
 pub(super) struct Pages {
@@ -71,10 +75,7 @@ impl Pages {
         if next(&answer, "page").is_some() {
             let shown = answer["data"].as_array().map_or(0, Vec::len);
             let total = &answer["pagination"]["total_results"];
-            session.out.note(&format!(
-                "{shown} of {total} shown. More pages of results are available! Use --all-pages \
-                 to fetch all results."
-            ));
+            session.out.note(&format!("{shown} of {total} shown. {MORE}"));
         }
         Ok(())
     }

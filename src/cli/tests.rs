@@ -66,6 +66,8 @@ fn documented_commands_are_accepted() {
     accepts("jobs get-status j");
     accepts("jobs watch j --timeout 5 --poll-interval 3 --no-history");
     accepts("jobs tail j -n 5 -f");
+    accepts("jobs get-logs j --limit 5 --page-cursor c");
+    accepts("jobs get-logs j --all-pages");
     accepts("jobs pause j");
     accepts("jobs resume j");
     accepts("jobs steps list j");
@@ -92,6 +94,7 @@ fn a_name_that_is_none_is_a_usage_error() {
         "jobs results download --job j",
         "jobs results download r --job",
         "jobs results get r --job",
+        "jobs get-logs",
         "jobs pause",
         "jobs resume",
         "jobs steps list",

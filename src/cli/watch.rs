@@ -101,9 +101,10 @@ impl<'a> Watch<'a> {
             }
             interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot wait for Ctrl-C")?,
         }
+        let known = if self.shown.is_empty() { "unknown" } else { &self.shown };
         self.session.out.note(&format!(
-            "Interrupted watching job '{}'; last known status: {}. Exiting. The job goes on.",
-            self.name, self.shown
+            "Interrupted watching job '{}'; last known status: {known}. Exiting. The job goes on.",
+            self.name
         ));
         Ok(Exit::Interrupted)
     }
@@ -153,15 +154,16 @@ impl<'a> Watch<'a> {
         }
     }
 
-    async fn end(&self, status: Status, answer: &Value, show: Show) -> anyhow::Result<Exit> {
+    async fn end(&mut self, status: Status, answer: &Value, show: Show) -> anyhow::Result<Exit> {
         let exit = Exit::of_job(status, failure_code(answer));
-        let out = &self.session.out;
+        let out = self.session.out;
         out.note(&end_line(self.name, status, answer));
         if let Some(code) = failure_code(answer) {
             out.note(&format!("`errand explain {code}` says what to do"));
         }
         if show == Show::Status || out.wants_document() {
-            out.one(&self.session.client.get(&self.path).await?);
+            let path = self.path.clone();
+            out.one(&self.get(&path).await?);
         }
         Ok(exit)
     }

@@ -70,7 +70,12 @@ impl Command {
             Self::Create { name, description, exist_ok } => {
                 let body = json!({"name": name, "description": description});
                 let made = client.post(PATH, &body).await;
-                out.one(&session.made_or_there(made, exist_ok, &one(&name)).await?);
+                out.one(&match made {
+                    Err(error) if exist_ok && error.is_conflict() => {
+                        client.get(&one(&name)).await?
+                    }
+                    made => made?,
+                });
             }
             Self::List(List { filter, pages }) => {
                 let filter = filter::combine(filter.as_deref(), &[])?;

@@ -17,8 +17,7 @@ async fn a_server_that_says_nothing_is_given_up() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let base_url = format!("http://{}", listener.local_addr().expect("an address"));
     let context = Context { base_url, workspace: "default".to_owned(), token: None };
-    let mut client = Client::new(context).expect("a client");
-    client.answer_limit = Duration::from_millis(100);
+    let client = Client::with_silence(context, Duration::from_secs(1)).expect("a client");
 
     let asking = client.get("/status");
     let (answer, accepted) = tokio::join!(asking, listener.accept());

@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use reqwest::Method;
@@ -12,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 use tokio_util::io::ReaderStream;
 
+use super::error::innermost;
 use super::{Client, Error, MODE_HEADER};
 
 /// A header in which the server says the digest of what it sends.
@@ -33,7 +33,6 @@ pub struct Download {
     response: reqwest::Response,
     base: String,
     request: String,
-    silence_limit: Duration,
 }
 
 impl Client {
@@ -43,7 +42,7 @@ impl Client {
         let opened = tokio::fs::File::open(file).await.map_err(failed)?;
         let metadata = opened.metadata().await.map_err(failed)?;
         let request = self
-            .request(Method::PUT, path)
+            .request(&self.patient, Method::PUT, path)
             .header(CONTENT_TYPE, "application/octet-stream")
             .header(CONTENT_LENGTH, metadata.len())
             .header(MODE_HEADER, format!("{:o}", metadata.permissions().mode() & 0o7777))
@@ -53,9 +52,9 @@ impl Client {
 
     /// Asks for a file or a result.
     pub async fn download(&self, path: &str) -> Result<Download, Error> {
-        let (response, request) = self.answer(self.request(Method::GET, path)).await?;
+        let (response, request) = self.answer(self.request(&self.http, Method::GET, path)).await?;
         let base = self.context.base_url.clone();
-        Ok(Download { response, base, request, silence_limit: self.answer_limit })
+        Ok(Download { response, base, request })
     }
 }
 
@@ -85,20 +84,12 @@ impl Download {
         let mut file = tokio::fs::File::create(&temporary.0).await.map_err(failed)?;
         let mut body = self.response.bytes_stream();
         let (mut size, mut hash) = (0u64, Sha256::new());
-        let broke_off = |size, reason: &str| Error::Unreachable {
-            base: self.base.clone(),
-            reason: format!("the download broke off after {size} bytes: {reason}"),
-            request: self.request.clone(),
-        };
-        loop {
-            let chunk = match tokio::time::timeout(self.silence_limit, body.next()).await {
-                Ok(Some(Ok(chunk))) => chunk,
-                Ok(Some(Err(error))) => {
-                    return Err(broke_off(size, &super::error::innermost(&error)));
-                }
-                Ok(None) => break,
-                Err(_) => return Err(broke_off(size, "nothing came any more")),
-            };
+        while let Some(chunk) = body.next().await {
+            let chunk = chunk.map_err(|error| Error::Unreachable {
+                base: self.base.clone(),
+                reason: format!("the download broke off after {size} bytes: {}", innermost(&error)),
+                request: self.request.clone(),
+            })?;
             hash.update(&chunk);
             size += chunk.len() as u64;
             file.write_all(&chunk).await.map_err(failed)?;

@@ -125,7 +125,6 @@ fn collect(table: &'static Table, above: &[&'static str], found: &mut Vec<Scalar
                 collect(inner, &path, found);
                 continue;
             }
-            Shape::Dict | Shape::Map(_) | Shape::List(_) => continue,
             Shape::Bool => Kind::Switch,
             Shape::Number(_) | Shape::StrictNumber(_) => Kind::Number,
             Shape::Integer { .. } => Kind::Integer,
@@ -135,6 +134,8 @@ fn collect(table: &'static Table, above: &[&'static str], found: &mut Vec<Scalar
             | Shape::Short { .. }
             | Shape::Words(_)
             | Shape::TextOr { .. } => Kind::Text,
+            // Free objects and lists.
+            _ => continue,
         };
         found.push(Scalar { path, kind });
     }
