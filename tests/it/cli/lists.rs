@@ -61,6 +61,26 @@ async fn jobs_are_filtered_by_flags_and_json_together() {
 }
 
 #[tokio::test]
+async fn a_log_is_read_page_by_page_or_whole() {
+    let platform = Platform::start().await;
+    let job = platform.api().script("for i in 1 2 3 4 5 6 7; do echo $i; done", json!({})).await;
+    run(&platform, &["jobs", "watch", &job.name]);
+    let log = job.log().await;
+    let get = ["jobs", "get-logs", job.name.as_str()];
+    let first = run(&platform, &[&get[..], &["--limit", "3"]].concat());
+    assert!(text(first.stderr).contains("Use --all-pages"));
+    let first: Value = serde_json::from_slice(&first.stdout).expect("exactly one JSON document");
+    assert_eq!(each(&first, "message"), log[..3]);
+    let next = first["next_page"].as_str().expect("there is more");
+    let second = ask(&platform, &[&get[..], &["--limit", "3", "--page-cursor", next]].concat());
+    assert_eq!(each(&second, "message"), log[3..6]);
+    let all = ask(&platform, &[&get[..], &["--limit", "3", "--all-pages"]].concat());
+    assert_eq!(each(&all, "message"), log);
+    let tail = ask(&platform, &[&get[..], &["--tail", "2"]].concat());
+    assert_eq!(each(&tail, "message"), log[log.len() - 2..]);
+}
+
+#[tokio::test]
 async fn a_list_has_three_forms() {
     let platform = Platform::start().await;
     let long = format!("long {}", "x".repeat(200));
