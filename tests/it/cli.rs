@@ -1,6 +1,7 @@
 //! The command line as people and scripts use it, against `errand up`.
 
 mod contexts;
+mod environments;
 mod exits;
 mod flows;
 mod lists;
