@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use streams::phase::StepName;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use workers::actions::Programs;
 use workers::claims::Claims;
@@ -133,6 +134,7 @@ fn act(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyhow::
         executor: Arc::clone(executor),
         secrets: secrets.clone(),
         logs: LogSink::new(Arc::clone(&parts.broker), parts.store.clone()),
+        slots: Semaphore::new(usize::try_from(config.worker.slots)?),
         output_limit_bytes: OUTPUT_LIMIT_BYTES,
     };
     Ok(Act {

@@ -62,7 +62,7 @@ pub(crate) enum Way {
     Webhook,
     Publish,
     ExportFiles,
-    Program(Manifest),
+    Program(Box<Manifest>),
 }
 
 /// What an action came to. It may have failed and have saved results all the same.
@@ -163,7 +163,7 @@ impl Registry {
                 second: manifest.file.clone(),
             };
             match self.installed.get(&manifest.kind).map(|there| &there.way) {
-                Some(Way::Program(there)) if *there == manifest => continue,
+                Some(Way::Program(there)) if **there == manifest => continue,
                 Some(Way::Program(there)) => {
                     return Err(conflict(there.file.display().to_string()));
                 }
@@ -175,7 +175,7 @@ impl Registry {
                 title: manifest.title.clone(),
                 description: manifest.description.clone(),
                 schema: manifest.schema()?,
-                way: Way::Program(manifest),
+                way: Way::Program(Box::new(manifest)),
             };
             self.installed.insert(installed.kind.clone(), installed);
         }

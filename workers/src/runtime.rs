@@ -25,6 +25,10 @@ use crate::steps::{Act, Archive, Invoke, Resolve, Stage};
 const WIDTH: usize = 16;
 const AHEAD: usize = 2;
 
+/// Act may wait long for a program or for somebody's server. That must not keep other jobs from
+/// their end.
+const ACT_WIDTH: usize = 1024;
+
 /// How long a worker that lost the broker waits before it asks again.
 const RECONNECT: Duration = Duration::from_secs(1);
 
@@ -59,28 +63,28 @@ pub async fn run(broker: Arc<dyn Broker>, steps: Steps, stop: CancellationToken)
     let runtime = Runtime { broker, stop };
     let mut loops = JoinSet::new();
     if let Some(step) = steps.resolve {
-        loops.spawn(short(runtime.clone(), step));
+        loops.spawn(short(runtime.clone(), step, WIDTH));
     }
     if let Some(step) = steps.stage {
-        loops.spawn(short(runtime.clone(), step));
+        loops.spawn(short(runtime.clone(), step, WIDTH));
     }
     if let Some((step, slots)) = steps.invoke {
         loops.spawn(slots::run(runtime.clone(), step, slots));
     }
     if let Some(step) = steps.act {
-        loops.spawn(short(runtime.clone(), step));
+        loops.spawn(short(runtime.clone(), step, ACT_WIDTH));
     }
     if let Some(step) = steps.archive {
-        loops.spawn(short(runtime.clone(), step));
+        loops.spawn(short(runtime.clone(), step, WIDTH));
     }
     loops.join_all().await;
 }
 
 /// The loop of a step whose work is short: one consumer for all workspaces.
-async fn short<S: Step>(runtime: Runtime, step: S) {
+async fn short<S: Step>(runtime: Runtime, step: S, width: usize) {
     const { fits::<S>() };
     let step = Arc::new(step);
-    let permits = Arc::new(Semaphore::new(WIDTH));
+    let permits = Arc::new(Semaphore::new(width));
     let consumer = topology::step_consumer(S::NAME, "");
     let mut work = JoinSet::new();
     while !runtime.stop.is_cancelled() {

@@ -135,7 +135,7 @@ async fn exported(
     drop(arriving);
     // Where writing failed, reading failed for want of a reader: the first is the cause.
     let read = reading.await.map_err(later)?;
-    Ok(put.map_err(Failure::from).and(read.map_err(Failure::from))?)
+    put.map_err(Failure::from).and(read.map_err(Failure::from))
 }
 
 fn patterns(paths: &[String]) -> Result<Vec<Pattern>, String> {
@@ -153,7 +153,7 @@ fn choose(bundle: impl Read, patterns: &[Pattern]) -> Result<Chosen, Failure> {
     let mut chosen = Chosen::new();
     let mut unmatched: Vec<_> = patterns.iter().collect();
     let (mut count, mut unnamed) = (0, None);
-    bundle::files(bundle, Limits::default(), &mut |name, found| {
+    bundle::files(bundle, Limits::default(), |name, found| {
         let source = match found {
             FileFound::File { .. } => name,
             FileFound::Link { first } => first,
@@ -194,7 +194,7 @@ fn read_out(
     items: &mpsc::Sender<Item>,
 ) -> Result<(), UnpackError> {
     let gone = || UnpackError::from(io::Error::from(io::ErrorKind::BrokenPipe));
-    bundle::files(bundle, Limits::default(), &mut |name, found| {
+    bundle::files(bundle, Limits::default(), |name, found| {
         let (FileFound::File { mode, data }, Some(paths)) = (found, chosen.get(name)) else {
             return Ok(());
         };

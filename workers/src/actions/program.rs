@@ -16,16 +16,18 @@ use errand_runner::{End, Launch, Life, Outcome as RunOutcome};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 use streams::id::Attempt;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 pub(crate) use manifest::{Manifest, manifests};
 
 use super::{Done, Occasion};
-use crate::claims::{self, Claims, Gone, Grant, Held};
+use crate::claims::{Claims, Gone, Grant, Held};
 use crate::executor::{self, Executor, RunName, RunPlan};
 use crate::logs::{FeedError, LogSink, give_up_if_full};
 use crate::ports::{Secrets, SecretsError};
 use crate::results::{Results, name};
-use crate::step::{Context, StepError};
+use crate::step::StepError;
 
 /// How often a program is looked at, and its claim renewed.
 const LOOK: Duration = Duration::from_millis(100);
@@ -52,6 +54,8 @@ pub struct Programs {
     pub secrets: Arc<dyn Secrets>,
     /// Where their output goes.
     pub logs: LogSink,
+    /// How many at once.
+    pub slots: Semaphore,
     /// Bytes of stdout and stderr that are kept, each.
     pub output_limit_bytes: u64,
 }
@@ -75,6 +79,7 @@ impl Programs {
         config: &Map<String, Value>,
     ) -> Result<Done, StepError> {
         let job = occasion.job.job;
+        let _slot = self.slots.acquire().await.map_err(StepError::retry)?;
         let held = match self.claims.take(job).await? {
             Grant::Held(held) => held,
             Grant::Busy(after) => {
@@ -89,13 +94,6 @@ impl Programs {
         tokio::select! {
             done = self.under_claim(&run, &held) => done,
             gone = self.keep(name, &held) => Err(gone.into()),
-        }
-    }
-
-    /// Notes that a job's action is over.
-    pub(crate) async fn settled(&self, job: &Context) {
-        if let Err(error) = claims::finish(&self.claims, job.job).await {
-            tracing::warn!(%error, "could not mark the action's claim as done");
         }
     }
 
@@ -247,7 +245,11 @@ impl Programs {
     async fn keep(&self, run: RunName, held: &Held<'_>) -> Gone {
         loop {
             tokio::time::sleep(RENEW).await;
+            let asked = Instant::now();
             match held.renew().await {
+                // Only right after the claim was: were this worker cut off for long, another may
+                // take over, and before that the runner must have ended the program.
+                Ok(()) if asked.elapsed() >= RENEW => {}
                 Ok(()) => {
                     if let Err(error) = self.executor.renew(run).await {
                         tracing::warn!(%error, "the lease is renewed later");

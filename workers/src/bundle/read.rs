@@ -180,7 +180,7 @@ pub enum FileFound<'a> {
 pub fn files(
     bundle: impl Read,
     limits: Limits,
-    visit: &mut dyn FnMut(&[u8], FileFound<'_>) -> Result<(), UnpackError>,
+    mut visit: impl FnMut(&[u8], FileFound<'_>) -> Result<(), UnpackError>,
 ) -> Result<(), UnpackError> {
     let walked = each(bundle, &Pick::default(), limits, |entry| match &entry.kind {
         Kind::Directory | Kind::Symlink(_) => Ok(()),

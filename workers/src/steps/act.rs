@@ -67,10 +67,6 @@ impl Step for Act {
         };
         Ok(Acted { outcome, results: done.results })
     }
-
-    async fn settled(&self, job: &Context) {
-        self.programs.settled(job).await;
-    }
 }
 
 impl Act {
