@@ -18,12 +18,15 @@ use subscriber::Subscriber;
 
 const SOON: Duration = Duration::from_secs(40);
 
-/// A platform whose webhooks reach this machine.
-async fn reaching_loopback() -> Platform {
+/// The queue gives an unsettled delivery back after 30 s.
+const LATER: Duration = Duration::from_secs(90);
+
+/// Webhooks may reach this machine.
+fn reaching_loopback() -> Options {
     let name = "ERRAND__ACTIONS__WEBHOOK__ALLOW_PRIVATE_ADDRESSES";
     let mut options = Options::default();
     options.env.push((name.to_owned(), "true".to_owned()));
-    Platform::with(options).await
+    options
 }
 
 async fn followed_by(api: &Api, script: &str, kind: &str, config: Value) -> Job {
@@ -45,7 +48,7 @@ async fn failed(job: &Job, reason: &str) {
 
 #[tokio::test]
 async fn a_webhook_is_signed_and_repeated_until_it_is_taken() {
-    let platform = reaching_loopback().await;
+    let platform = Platform::with(reaching_loopback()).await;
     let api = platform.api();
     let key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let secrets = "/apis/secrets/v2/workspaces/default/secrets";
@@ -91,7 +94,7 @@ async fn a_webhook_is_signed_and_repeated_until_it_is_taken() {
 
 #[tokio::test]
 async fn case_s1_a_webhook_goes_nowhere_else_and_does_not_wait_for_ever() {
-    let platform = reaching_loopback().await;
+    let platform = Platform::with(reaching_loopback()).await;
     let api = platform.api();
     let hook = async |receiver: &Receiver, timeout: u32| {
         let config = json!({"url": receiver.url, "timeout_seconds": timeout});
@@ -110,6 +113,21 @@ async fn case_s1_a_webhook_goes_nowhere_else_and_does_not_wait_for_ever() {
     assert!(began.elapsed() < Duration::from_secs(35), "it took {:?}", began.elapsed());
     assert_eq!((redirecting.requests().len(), refusing.requests().len()), (1, 1));
     assert_eq!(silent.requests().len(), 5, "the last reason, after so many tries");
+}
+
+#[tokio::test]
+async fn case_s1_a_webhook_is_sent_by_whoever_comes_after_a_crash() {
+    let mut platform = Platform::with(reaching_loopback().hold_at("act:acting")).await;
+    let receiver = Receiver::start(&["HTTP/1.1 204 No Content\r\n\r\n"]);
+    let config = json!({"url": receiver.url});
+    let job = followed_by(&platform.api(), "echo answer", "agents.webhook", config).await;
+    platform.holds().await;
+    platform.kill().await;
+    assert_eq!(receiver.requests().len(), 0);
+    let platform = platform.restart(reaching_loopback()).await;
+    let job = job.at(platform.api());
+    assert_eq!(job.ends(LATER).await["status"], "completed");
+    assert_eq!(receiver.requests()[0].header("webhook-id"), format!("{}:acted", job.id));
 }
 
 #[tokio::test]
@@ -157,24 +175,12 @@ async fn exported_files_are_another_job_s_working_directory() {
     let again = followed_by(&api, script, "agents.export-files", config).await;
     assert_eq!(again.ends(SOON).await["status"], "completed");
 
-    let next = api.submit(json!({
-        "agent": crate::harness::script_agent(),
-        "input": "",
-        "workdir": {
-            "base_workdir": "exported",
-            "artifact_mounts": [{"ref": "script#agent.sh", "mount_path": "agent.sh"}],
-        },
-    }));
-    api.fileset(
-        "script",
-        &[(
-            "agent.sh",
-            "cat out/a.md again.md; wc -c < out/deep/b.bin; \
-                                          test -x out/a.md && echo runs",
-        )],
-    )
-    .await;
-    let next = next.await;
+    let script = "cat out/a.md again.md; wc -c < out/deep/b.bin; test -x out/a.md && echo runs";
+    api.fileset("script", &[("agent.sh", script)]).await;
+    let mounts = json!([{"ref": "script#agent.sh", "mount_path": "agent.sh"}]);
+    let workdir = json!({"base_workdir": "exported", "artifact_mounts": mounts});
+    let agent = crate::harness::script_agent();
+    let next = api.submit(json!({"agent": agent, "input": "", "workdir": workdir})).await;
     assert_eq!(next.ends(SOON).await["status"], "completed");
     assert_eq!(next.json("fabric_run_result").await["response"], "first\nfirst\n3000000\nruns");
 }

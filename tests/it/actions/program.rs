@@ -8,13 +8,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{SOON, failed, followed_by};
+use super::{LATER, SOON, failed, followed_by};
 use crate::harness::{Options, Platform, eventually, running_with_argument};
 
 const KIND: &str = "insights.analysis";
-
-/// The queue gives an unsettled delivery back after 30 s.
-const LATER: Duration = Duration::from_secs(90);
 
 /// A directory of actions: the example, and `insights.analysis`, a shell script.
 fn actions(directory: &Path, script: &str, more: Value) -> Options {
@@ -241,7 +238,7 @@ async fn killed_with_its_supervisor_while_a_program_runs() {
 #[test]
 fn a_wrong_manifest_is_said_at_the_start() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let options = actions(directory.path(), "", json!({"titel": "x"}));
+    let options = actions(directory.path(), "", json!({"heading": "x"}));
     let up = std::process::Command::new(env!("CARGO_BIN_EXE_errand"))
         .args(["up", "--listen", "127.0.0.1:0", "--data-dir"])
         .arg(directory.path().join("data"))
@@ -250,5 +247,5 @@ fn a_wrong_manifest_is_said_at_the_start() {
         .expect("errand runs");
     let said = String::from_utf8_lossy(&up.stderr);
     assert!(!up.status.success() && said.contains("insights/action.json"), "{said}");
-    assert!(said.contains("unknown field `titel`"), "{said}");
+    assert!(said.contains("unknown field `heading`"), "{said}");
 }

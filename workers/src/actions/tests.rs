@@ -47,7 +47,7 @@ fn a_wrong_manifest_names_file_and_field() {
     };
     check("kind", json!("No Kind"), "kind: 'No Kind' should be");
     check("kind", json!(1), "invalid type");
-    check("titel", json!(""), "unknown field `titel`");
+    check("heading", json!(""), "unknown field `heading`");
     check("command", json!([]), "command: expected a program");
     check("command", json!(["./nope.sh"]), "command: './nope.sh' is no file beside the manifest");
     check("command", json!(["no-such-program"]), "command: 'no-such-program' is no file");

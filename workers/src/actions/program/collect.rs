@@ -87,3 +87,6 @@ fn check(name: &str, index: usize) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
