@@ -12,8 +12,7 @@ demo:
 
 # Every test that needs no credentials
 test:
-    cargo build --workspace --bins
-    cargo nextest run --workspace
+    .ci/test.sh
 
 # The real agent harnesses against a scripted model
 test-harness:
