@@ -19,6 +19,8 @@ mod consumers;
 mod crash;
 mod hostile;
 
+mod official_client;
+
 mod apart;
 mod cli;
 mod up;

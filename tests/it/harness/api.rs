@@ -64,6 +64,15 @@ impl Api {
         }
     }
 
+    /// Registers an agent.
+    pub async fn agent(&self, name: &str, config: Value) {
+        let path = "/apis/agents/v2/workspaces/default/agents";
+        let format = config["config_format"].clone();
+        let body = json!({"name": name, "config": config, "config_format": format});
+        let (status, body) = self.ask(Method::POST, path, Some(body)).await;
+        assert_eq!(status, StatusCode::CREATED, "agent {name}: {body}");
+    }
+
     /// Submits a spec that must be accepted.
     pub async fn submit(&self, spec: Value) -> Job {
         let path = "/apis/agents/v2/workspaces/default/jobs/execute";
