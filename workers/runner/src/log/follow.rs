@@ -56,13 +56,18 @@ impl Follower {
         while self.follow(log, buffer) > 0 {
             log.flush();
         }
+        self.end(log);
+    }
+
+    /// Logs a last line that nothing ended.
+    pub(crate) fn end(&mut self, log: &mut Log) {
         if self.length > 0 {
             self.end_line(log);
         }
     }
 
     /// Takes the next bytes of the stream.
-    pub(super) fn take(&mut self, bytes: &[u8], log: &mut Log) {
+    pub(crate) fn take(&mut self, bytes: &[u8], log: &mut Log) {
         let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(piece) = pieces.next() {
             let room = log.kept_of_a_line().saturating_sub(self.line.len());

@@ -8,10 +8,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::output;
 use super::prepare::{self, Prepared};
 use super::verdict::{Ended, Verdict};
 use super::watch::{End, Watch};
+use super::{left_stderr, output};
 use crate::limit;
 use crate::log::{Follower, Log};
 use crate::mask::{Mask, SHORTEST};
@@ -148,6 +148,10 @@ impl Session<'_> {
             reported,
         );
         self.drain();
+        if !verdict.is_success() {
+            let known = verdict.stderr_files();
+            left_stderr::log(&mut self.log, &self.run.base(), &prepared.dirs.artifacts, &known);
+        }
         let kept = output::keep(self.run, &prepared.dirs.artifacts);
         verdict.add_artifacts(kept.artifacts);
         for problem in kept.problems.iter().chain([&host_words]) {
@@ -229,6 +233,9 @@ impl Session<'_> {
 
     fn close(mut self, mut verdict: Verdict, agent: &str) -> Verdict {
         self.log.platform(&verdict.sentence_about(agent));
+        if let Some(reason) = verdict.reason_of(agent) {
+            self.log.platform(&reason);
+        }
         self.log.close();
         verdict.finish(&self.log);
         verdict

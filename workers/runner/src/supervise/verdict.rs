@@ -1,5 +1,7 @@
 //! From what happened to `outcome.json`: which end, which code, which words.
 
+use std::path::PathBuf;
+
 use errand_runner::{End as OutcomeEnd, Failure, Outcome};
 use jiff::Timestamp;
 use rustix::process::WaitStatus;
@@ -69,7 +71,21 @@ impl Verdict {
         }
     }
 
-    /// The platform's last line in the log.
+    /// Whether the agent did what it was asked for.
+    pub(super) fn is_success(&self) -> bool {
+        self.outcome.end == OutcomeEnd::Succeeded
+    }
+
+    /// Files in which Fabric has kept the adapter's stderr; the log has it from its source.
+    pub(super) fn stderr_files(&self) -> Vec<PathBuf> {
+        let listed =
+            self.outcome.run_result.as_ref().map(|result| &result["artifacts"]["artifacts"]);
+        let files = listed.and_then(Value::as_array).into_iter().flatten();
+        let own = files.filter(|file| file["name"] == "stderr");
+        own.filter_map(|file| file["path"].as_str()).map(PathBuf::from).collect()
+    }
+
+    /// How the run ended, for the log.
     pub(super) fn sentence_about(&self, agent: &str) -> String {
         let begun = self.outcome.invoked_at.unwrap_or(self.outcome.ended_at);
         let seconds = self.outcome.ended_at.duration_since(begun).as_secs_f64();
@@ -86,6 +102,22 @@ impl Verdict {
                 format!("Fabric invocation failed for agent {agent} after {seconds:.1}s: {message}")
             }
         }
+    }
+
+    /// Why an agent that returned has failed, and the ids by which Fabric knows the run.
+    pub(super) fn reason_of(&self, agent: &str) -> Option<String> {
+        let result = self.outcome.run_result.as_ref().filter(|_| !self.is_success())?;
+        let word = |value: &Value| value.as_str().unwrap_or("unknown").to_owned();
+        let error = match result["error"]["code"].as_str() {
+            Some(code) => format!("{code}: {}", self.outcome.message),
+            None => self.outcome.message.clone(),
+        };
+        Some(format!(
+            "Agent {agent} failed: fabric_status={} error={error} (runtime_id={} invocation_id={}).",
+            word(&result["status"]),
+            word(&result["runtime_id"]),
+            word(&result["invocation_id"]),
+        ))
     }
 
     /// Adds what the log knows, and masks.
