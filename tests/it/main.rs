@@ -19,6 +19,7 @@ mod consumers;
 mod crash;
 mod hostile;
 
+mod conformance;
 mod official_client;
 
 mod apart;

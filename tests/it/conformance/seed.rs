@@ -1,0 +1,134 @@
+//! H 7–10: cases of the 0.10 documentation that need a running job.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::{SOON, shell, spec};
+use crate::harness::{Options, Platform, eventually, running_with_argument};
+
+const AGENTS: &str = "/apis/agents/v2/workspaces/default";
+
+#[tokio::test]
+async fn h7_a_failed_post_run_action_keeps_the_results() {
+    let platform = Platform::start().await;
+    let mut spec = spec("echo kept > kept.txt; echo 96");
+    let config = json!({"fileset": "exported", "paths": ["nothing.txt"]});
+    spec["post_run_action"] = json!({"kind": "agents.export-files", "config": config});
+    let job = platform.api().submit(spec).await;
+    let record = job.ends(SOON).await;
+    assert_eq!(record["status"], "error", "{record}");
+    let names = job.result_names().await;
+    for name in ["fabric_run_result", "output_workdir", "output_artifacts"] {
+        assert!(names.contains(&name.to_owned()), "{name} is not in {names:?}");
+    }
+    let kept = job.directory("output_workdir").await.path().join("kept.txt");
+    assert!(kept.exists());
+}
+
+/// A platform with one slot, taken, so that what is submitted waits.
+async fn busy() -> (Platform, crate::harness::Job) {
+    let platform = Platform::with(Options { slots: 1, ..Options::default() }).await;
+    let first = platform.api().submit(spec("sleep 600")).await;
+    first.reaches("active", SOON).await;
+    (platform, first)
+}
+
+async fn remove(platform: &Platform, path: &str) {
+    let path = format!("{AGENTS}/{path}");
+    let (status, body) = platform.api().ask(Method::DELETE, &path, None).await;
+    assert_eq!(status, StatusCode::NO_CONTENT, "{path}: {body}");
+}
+
+#[tokio::test]
+async fn h8_a_run_does_not_change_with_its_agent() {
+    let (platform, first) = busy().await;
+    let api = platform.api();
+    api.agent("calc", shell("echo old")["config"].clone()).await;
+    let job = api.submit(json!({"agent": "calc", "input": ""})).await;
+    remove(&platform, "agents/calc").await;
+    api.agent("calc", shell("echo new")["config"].clone()).await;
+    first.cancel().await;
+    assert_eq!(job.ends(SOON).await["status"], "completed");
+    assert_eq!(job.json("fabric_run_result").await["response"], "old");
+}
+
+#[tokio::test]
+async fn h8_a_run_does_not_change_with_its_environment() {
+    let (platform, first) = busy().await;
+    let api = platform.api();
+    let make = |kind: &str, body: Value| {
+        let path = format!("{AGENTS}/{kind}");
+        let api = api.clone();
+        async move {
+            let (status, body) = api.ask(Method::POST, &path, Some(body)).await;
+            assert_eq!(status, StatusCode::CREATED, "{path}: {body}");
+        }
+    };
+    let spec_of = |word: &str| json!({"name": "spec", "env": {"WORD": word}});
+    make("environment-specs", spec_of("old")).await;
+    make("environments", json!({"name": "one", "environment_spec": "spec"})).await;
+    let mut spec = spec("echo $WORD");
+    spec["environment"] = json!("one");
+    let job = api.submit(spec).await;
+    for path in ["environments/one", "environment-specs/spec"] {
+        remove(&platform, path).await;
+    }
+    make("environment-specs", spec_of("new")).await;
+    first.cancel().await;
+    assert_eq!(job.ends(SOON).await["status"], "completed");
+    assert_eq!(job.json("fabric_run_result").await["response"], "old");
+}
+
+#[tokio::test]
+async fn h9_the_ethos_tree_lies_below_the_working_directory() {
+    let platform = Platform::start().await;
+    let api = platform.api();
+    let mut agent = shell("cat ../skills/sums/SKILL.md own.txt")["config"].clone();
+    agent["skills"] = json!({"paths": ["skills/sums"]});
+    api.agent("calc", agent).await;
+    let files = [("skills/sums/SKILL.md", "how to add "), ("workspace/own.txt", "of the agent")];
+    api.fileset("calc-ethos", &files).await;
+    let job = api.submit(json!({"agent": "calc", "input": ""})).await;
+    let record = job.ends(SOON).await;
+    assert_eq!(record["status"], "completed", "{record}");
+    assert_eq!(job.json("fabric_run_result").await["response"], "how to add of the agent");
+
+    // What the job brings is laid over it.
+    api.fileset("work", &[("own.txt", "of the job")]).await;
+    let workdir = json!({"base_workdir": "work"});
+    let job = api.submit(json!({"agent": "calc", "input": "", "workdir": workdir})).await;
+    job.ends(SOON).await;
+    assert_eq!(job.json("fabric_run_result").await["response"], "how to add of the job");
+}
+
+#[tokio::test]
+async fn h10_delete_removes_the_record_and_the_results() {
+    let platform = Platform::start().await;
+    let api = platform.api();
+    let job = api.submit(spec("echo 96")).await;
+    job.ends(SOON).await;
+    let result = job.result("output_workdir").await;
+    let path = format!("{AGENTS}/jobs/execute/{}", job.name);
+    remove(&platform, &format!("jobs/execute/{}", job.name)).await;
+    for path in [path.clone(), format!("{path}/results/output_workdir/download")] {
+        let (status, body) = api.ask(Method::GET, &path, None).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}: {body}");
+    }
+    // As the working directory of another job it is gone as well.
+    let mut spec = spec("echo never");
+    spec["workdir"] = json!({"base_workdir": result["artifact_url"]});
+    let execute = format!("{AGENTS}/jobs/execute");
+    let (status, body) = api.ask(Method::POST, &execute, Some(json!({"spec": spec}))).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+}
+
+#[tokio::test]
+async fn h10_cancel_stops_a_running_job() {
+    let platform = Platform::start().await;
+    let job = platform.api().submit(spec("sleep 88881")).await;
+    let runs = || async { (!running_with_argument("88881").is_empty()).then_some(()) };
+    eventually("the agent runs", SOON, runs).await;
+    job.cancel().await;
+    assert_eq!(job.ends(SOON).await["status"], "cancelled");
+    assert_eq!(running_with_argument("88881"), [0_u32; 0]);
+}
