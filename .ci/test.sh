@@ -9,6 +9,6 @@ if [ -z "${ERRAND_WITHOUT_CLIENT:-}" ]; then
 fi
 status=0
 cargo nextest run --workspace -E "not $official" || status=$?
-echo "NOT RUN: $ERRAND_WITHOUT_CLIENT" >&2
-cargo nextest list --workspace -E "$official" >&2
+cargo nextest list --cargo-quiet --workspace -E "$official" | sed 's/^/not run: /'
+echo "These were not run, because $ERRAND_WITHOUT_CLIENT."
 exit $status
