@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::nemo::{Nemo, items, names, one_line};
-use crate::harness::{Job, Platform, script_agent};
+use crate::harness::{Job, Options, Platform, script_agent};
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -130,10 +130,6 @@ async fn jobs_are_cancelled_and_only_then_deleted() {
     job.reaches("active", SOON).await;
     let mut nemo = Nemo::start(&platform, "jobs list --help");
 
-    // An agent that runs cannot be held, and a pause that changes nothing is no error.
-    for verb in ["pause", "resume"] {
-        assert_eq!(nemo.json(&format!("jobs {verb} {}", job.name))["status"], "active", "{verb}");
-    }
     let delete = format!("jobs delete {}", job.name);
     nemo.fails(&delete, 3, &format!("Cannot delete job '{}' while it is 'active'.", job.name));
     let cancelled = nemo.json(&format!("jobs cancel {}", job.name));
@@ -142,4 +138,33 @@ async fn jobs_are_cancelled_and_only_then_deleted() {
     assert_eq!(nemo.json(&format!("jobs cancel {}", job.name))["status"], "cancelled");
     nemo.ok(&delete);
     nemo.fails("jobs cancel nobody", 3, "Job 'nobody' not found in workspace 'default'.");
+}
+
+#[tokio::test]
+async fn a_job_that_waits_is_paused_and_resumed() {
+    let platform = Platform::with(Options { slots: 1, ..Options::default() }).await;
+    let api = platform.api();
+    let running = api.script("sleep 600", json!({})).await;
+    running.reaches("active", SOON).await;
+    let waiting = api.script("echo waited", json!({})).await;
+    waiting.reaches("pending", SOON).await;
+    let mut nemo = Nemo::start(&platform, "jobs list --help");
+
+    let paused = nemo.json(&format!("jobs pause {}", waiting.name));
+    assert!(matches!(paused["status"].as_str(), Some("pausing" | "paused")), "{paused}");
+    waiting.reaches("paused", SOON).await;
+    let watch = nemo.run(&format!("jobs watch {} --poll-interval 1", waiting.name));
+    assert_eq!(watch.code, 1, "a watch ends when its job is paused: {watch:?}");
+    // An agent that runs is not held, and that is no error.
+    for verb in ["pause", "resume"] {
+        let running = nemo.json(&format!("jobs {verb} {}", running.name));
+        assert_eq!(running["status"], "active", "{verb}");
+    }
+    running.cancel().await;
+    running.ends(SOON).await;
+    assert_eq!(waiting.status().await, "paused", "also with a free slot");
+    let resumed = nemo.json(&format!("jobs resume {}", waiting.name));
+    assert!(resumed["status"] != "paused", "{resumed}");
+    assert_eq!(waiting.ends(SOON).await["status"], "completed");
+    nemo.fails("jobs pause nobody", 3, "Job 'nobody' not found in workspace 'default'.");
 }
