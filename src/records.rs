@@ -7,6 +7,8 @@
 
 mod connect;
 mod error;
+pub mod filter;
+mod listing;
 mod named;
 mod page;
 mod statement;
@@ -26,8 +28,8 @@ pub use agents::{Agent, Agents, NewAgent};
 pub use environments::{Environment, EnvironmentKind, Environments, NewEnvironment};
 pub use error::Error;
 pub use filesets::{Fileset, FilesetChange, Filesets, NewFileset};
-pub use jobs::{Admitted, Finished, Job, JobFilter, Jobs, NewJob, ResultRow, StepFilter};
-pub use page::{Direction, Listed, Page, Sort, SortKey};
+pub use jobs::{Admitted, Finished, Job, Jobs, NewJob, ResultRow};
+pub use page::{Cursor, Direction, Listed, Page, Select, Sort, SortKey};
 pub use projection::{Change, News, Projected, Proof};
 pub use secrets::{NewSecret, SecretChange, SecretRow, Secrets};
 pub use workspaces::{Contents, Workspace, Workspaces};

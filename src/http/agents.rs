@@ -8,11 +8,13 @@ use serde_json::{Value, json};
 use super::Api;
 use super::body::Body;
 use super::error::{Answer, ApiError, or_conflict, or_not_found};
+use super::filter;
 use super::list::{Pairs, Rules, TooSmall};
 use super::{time, workspaces};
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{self, Absent, Shape, Table, Unknown, field, no_rule, table};
 use crate::catalog::{agent_config, check_schema};
+use crate::records::filter::AGENTS;
 use crate::records::{Agent, NewAgent};
 
 pub(super) const NEW: Table = Table {
@@ -73,11 +75,12 @@ pub(super) async fn list(
     query: Pairs,
 ) -> Answer<Json<Value>> {
     let asked = query.asked(&RULES)?;
-    query.refuse_filter("Agents cannot be filtered yet")?;
+    let wanted = filter::plain(&AGENTS).read(&query)?;
     let workspace = workspaces::listed(&api, &workspace).await?;
-    let listed = api.records.agents().list(workspace, asked.page, asked.sort).await?;
+    let select = asked.select(wanted.condition.clone());
+    let listed = api.records.agents().list(workspace, &select).await?;
     let mut envelope = asked.envelope(listed, |agent| show(&agent));
-    envelope.insert("filter".to_owned(), json!({}));
+    envelope.insert("filter".to_owned(), wanted.echo_of_agents());
     Ok(Json(Value::Object(envelope)))
 }
 

@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use super::Api;
 use super::body::Body;
 use super::error::{Answer, ApiError, or_conflict, or_not_found};
+use super::filter;
 use super::list::{Pairs, Rules, TooSmall};
 use super::{time, workspaces};
 use crate::catalog::{read_stored, show_stored};
+use crate::records::filter::NAMED;
 use crate::records::{Environment, EnvironmentKind, NewEnvironment};
 
 const RULES: Rules = Rules {
@@ -45,11 +47,15 @@ pub(super) async fn list(
     query: Pairs,
 ) -> Answer<Json<Value>> {
     let asked = query.asked(&RULES)?;
-    query.refuse_filter("Environments and specs cannot be filtered yet")?;
+    let wanted = filter::plain(&NAMED).read(&query)?;
     let workspace = workspaces::listed(&api, &workspace).await?;
-    let listed = api.records.environments(kind).list(workspace, asked.page, asked.sort).await?;
+    let listed = api
+        .records
+        .environments(kind)
+        .list(workspace, &asked.select(wanted.condition.clone()))
+        .await?;
     let mut envelope = asked.envelope(listed, |found| show(kind, &found));
-    envelope.insert("filter".to_owned(), json!({}));
+    envelope.insert("filter".to_owned(), wanted.echo_of_agents());
     Ok(Json(Value::Object(envelope)))
 }
 

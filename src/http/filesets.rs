@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 use super::Api;
 use super::body::Body;
 use super::error::{Answer, ApiError, or_conflict, or_gone, or_not_found};
+use super::filter;
 use super::list::{Pairs, Rules, TooSmall, without_nulls};
 use super::{job_files, time, workspaces};
 use crate::catalog::refs;
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
+use crate::records::filter::FILESETS;
 use crate::records::{self, Fileset, FilesetChange, Job, NewFileset};
 
 const PURPOSE: Shape = Shape::Words(&["dataset", "environment", "generic", "model"]);
@@ -112,9 +114,10 @@ pub(super) async fn list(
     query: Pairs,
 ) -> Answer<Json<Value>> {
     let asked = query.asked(&RULES)?;
-    query.refuse_filter("Filesets cannot be filtered yet")?;
+    let wanted = filter::plain(&FILESETS).read(&query)?;
     let workspace = workspaces::listed(&api, &workspace).await?;
-    let listed = api.records.filesets().list(workspace, asked.page, asked.sort).await?;
+    let select = asked.select(wanted.condition);
+    let listed = api.records.filesets().list(workspace, &select).await?;
     let envelope = asked.envelope(listed, |fileset| {
         let mut shown = show(&fileset);
         shown["metadata"] = without_nulls(shown["metadata"].take());

@@ -12,11 +12,12 @@ use workers::ends::Ends;
 use super::Api;
 use super::body::Body;
 use super::error::{Answer, ApiError, or_not_found};
-use super::filter::{self, Collection, Filter};
-use super::list::{Asked, Pairs, Rules, TooSmall};
+use super::filter::{self, Collection};
+use super::list::{Pairs, Rules, TooSmall};
 use super::{job_view, workspaces};
 use crate::catalog::SOURCE;
-use crate::records::{self, Job, JobFilter, Listed};
+use crate::records::filter::Condition;
+use crate::records::{self, Job};
 use crate::{removal, status};
 
 const RULES: Rules = Rules {
@@ -65,88 +66,25 @@ pub(super) async fn list(
     collection: Collection,
     query: Pairs,
 ) -> Answer<Json<Value>> {
-    let (rules, show): (_, fn(&Job) -> Value) = match collection {
-        Collection::Typed => (&TYPED_RULES, job_view::typed_in_list),
-        Collection::Generic => (&RULES, job_view::generic_in_list),
+    let (rules, filterable, show): (_, _, fn(&Job) -> Value) = match collection {
+        Collection::Typed => (&TYPED_RULES, &filter::TYPED_JOBS, job_view::typed_in_list),
+        Collection::Generic => (&RULES, &filter::JOBS, job_view::generic_in_list),
     };
     let asked = query.asked(rules)?;
-    let mut wanted = filter::read(&query, collection)?;
+    let wanted = filterable.read(&query)?;
     let workspace = workspaces::listed(&api, &workspace).await?;
-    if collection == Collection::Typed {
-        wanted.sources = Some(vec![SOURCE.to_owned()]);
-    }
-    let listed = select(&api, workspace, &wanted, &asked).await?;
+    let condition = match collection {
+        Collection::Typed => {
+            Some(Condition::one_of(&records::filter::SOURCE, [SOURCE]).and(wanted.condition))
+        }
+        Collection::Generic => wanted.condition,
+    };
+    let listed = api.records.jobs().list(workspace, &asked.select(condition)).await?;
     let mut envelope = asked.envelope(listed, |job| show(&job));
     if let Some(echo) = wanted.echo {
         envelope.insert("filter".to_owned(), echo);
     }
     Ok(Json(Value::Object(envelope)))
-}
-
-/// The jobs that a filter wants.
-async fn select(
-    api: &Api,
-    workspace: Option<&str>,
-    wanted: &Filter,
-    asked: &Asked,
-) -> Answer<Listed<Job>> {
-    let nothing = Listed { items: Vec::new(), total: 0 };
-    let words = wanted.statuses.iter().flatten();
-    let statuses: Vec<Status> = words.filter_map(|word| word.parse().ok()).collect();
-    if wanted.statuses.is_some() && statuses.is_empty() {
-        return Ok(nothing);
-    }
-    if let Some(names) = &wanted.names {
-        return by_name(api, workspace, names, wanted, asked).await;
-    }
-    let source = match wanted.sources.as_deref() {
-        None => None,
-        Some([]) => return Ok(nothing),
-        Some([source]) => Some(source.clone()),
-        // Every job has one source, and all of ours the same.
-        Some(sources) if sources.iter().any(|source| source == SOURCE) => Some(SOURCE.to_owned()),
-        Some(_) => return Ok(nothing),
-    };
-    let filter = JobFilter {
-        workspace: workspace.map(str::to_owned),
-        source,
-        statuses,
-        agent_refs: wanted.agent_refs.clone(),
-    };
-    Ok(api.records.jobs().list(&filter, asked.page, asked.sort).await?)
-}
-
-/// A name is unique in its workspace: each is looked up by itself.
-async fn by_name(
-    api: &Api,
-    workspace: Option<&str>,
-    names: &[String],
-    wanted: &Filter,
-    asked: &Asked,
-) -> Answer<Listed<Job>> {
-    let Some(workspace) = workspace else {
-        return Err(ApiError::bad_request("Filtering by 'name' needs a workspace, not '-'"));
-    };
-    let among = |list: &Option<Vec<String>>, value: Option<&str>| {
-        list.as_ref().is_none_or(|list| list.iter().any(|item| Some(item.as_str()) == value))
-    };
-    let mut found: Vec<Job> = Vec::new();
-    for name in names {
-        match api.records.jobs().get(workspace, name).await {
-            Ok(job)
-                if job.name == *name
-                    && among(&wanted.statuses, Some(job.status.as_str()))
-                    && among(&wanted.sources, Some(&job.source))
-                    && among(&wanted.agent_refs, job.agent_ref.as_deref())
-                    && found.iter().all(|known| known.id != job.id) =>
-            {
-                found.push(job);
-            }
-            Ok(_) | Err(records::Error::NotFound | records::Error::Text(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(asked.slice(found, |job| (job.created_at, job.id)))
 }
 
 /// One job.

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use super::error::{Answer, ApiError};
 use crate::catalog::Violation;
 use crate::catalog::shape::alternatives;
-use crate::records::{Direction, Listed, Page, Sort, SortKey};
+use crate::records::filter::Condition;
+use crate::records::{Cursor, Listed, Page, Select, Sort};
 
 /// What a list allows.
 pub(super) struct Rules {
@@ -38,6 +39,7 @@ pub(super) struct Pairs(Vec<(String, String)>);
 pub(super) struct Asked {
     pub page: Page,
     pub sort: Sort,
+    after: Option<Cursor>,
     sort_word: String,
     pages_of_nothing: u64,
 }
@@ -107,15 +109,7 @@ impl Pairs {
         None
     }
 
-    /// Refuses every filter, with this text.
-    pub(super) fn refuse_filter(&self, text: &str) -> Answer<()> {
-        if self.iter().any(|(key, _)| key.starts_with("filter")) {
-            return Err(ApiError::bad_request(text));
-        }
-        Ok(())
-    }
-
-    /// Reads page, page size and order.
+    /// Reads page, page size, order and cursor.
     pub(super) fn asked(&self, rules: &Rules) -> Answer<Asked> {
         let mut found = Vec::new();
         let page = self.number("page", u32::MAX, &rules.too_small, &mut found).unwrap_or(1);
@@ -125,23 +119,20 @@ impl Pairs {
         if !found.is_empty() {
             return Err(ApiError::invalid(found));
         }
+        let after = self.get("page_cursor").map(|word| cursor(word, sort)).transpose()?;
+        if after.is_some() && page != 1 {
+            let text = "page_cursor cannot be combined with page: it says by itself where to go on";
+            return Err(ApiError::bad_request(text));
+        }
         let page = Page { page, page_size: size.unwrap_or(rules.page_size) };
-        Ok(Asked { page, sort, sort_word, pages_of_nothing: rules.pages_of_nothing })
+        Ok(Asked { page, sort, after, sort_word, pages_of_nothing: rules.pages_of_nothing })
     }
 }
 
 impl Asked {
-    /// The asked page of items that are all at hand, sorted by a key of theirs.
-    pub(super) fn slice<T, K: Ord>(&self, mut items: Vec<T>, key: impl Fn(&T) -> K) -> Listed<T> {
-        items.sort_by_key(key);
-        if self.sort.direction == Direction::Descending {
-            items.reverse();
-        }
-        let total = items.len() as u64;
-        let skip = u64::from(self.page.page - 1) * u64::from(self.page.page_size);
-        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-        let page = items.into_iter().skip(skip).take(self.page.page_size as usize);
-        Listed { items: page.collect(), total }
+    /// What records are asked for.
+    pub(super) fn select(&self, condition: Option<Condition>) -> Select {
+        Select { page: self.page, sort: self.sort, after: self.after.clone(), condition }
     }
 
     /// The envelope of a page.
@@ -155,13 +146,16 @@ impl Asked {
             0 => self.pages_of_nothing,
             pages => pages,
         };
-        let pagination = json!({
+        let mut pagination = json!({
             "page": self.page.page,
             "page_size": self.page.page_size,
             "current_page_size": data.len(),
             "total_pages": total_pages,
             "total_results": listed.total,
         });
+        if let Some(next) = listed.next {
+            pagination["next_cursor"] = json!(next.encode());
+        }
         Map::from_iter([
             ("data".to_owned(), Value::Array(data)),
             ("pagination".to_owned(), pagination),
@@ -172,21 +166,10 @@ impl Asked {
 
 /// Reads an order; what is wrong with it is added to `found`.
 fn sort(word: &str, allowed: &'static [&'static str], found: &mut Vec<Violation>) -> Sort {
-    let (direction, name) = match word.strip_prefix('-') {
-        Some(name) => (Direction::Descending, name),
-        None => (Direction::Ascending, word),
-    };
-    let key = match name {
-        "created_at" => Some(SortKey::CreatedAt),
-        "updated_at" => Some(SortKey::UpdatedAt),
-        "name" => Some(SortKey::Name),
-        "source" => Some(SortKey::Source),
-        _ => None,
-    };
-    if let Some(key) = key
-        && (allowed.is_empty() || allowed.contains(&name))
+    if let Some(sort) = Sort::read(word)
+        && (allowed.is_empty() || allowed.contains(&sort.key.word()))
     {
-        return Sort { key, direction };
+        return sort;
     }
     if !allowed.is_empty() {
         let words: Vec<_> =
@@ -198,6 +181,22 @@ fn sort(word: &str, allowed: &'static [&'static str], found: &mut Vec<Violation>
         found.push(entry.with(json!({"expected": expected})));
     }
     Sort::NEWEST_FIRST
+}
+
+/// Reads a cursor, which belongs to the order that it was made in.
+fn cursor(word: &str, sort: Sort) -> Answer<Cursor> {
+    let Some(cursor) = Cursor::decode(word) else {
+        let text = "Invalid page cursor; use next_cursor of the page before, or leave it out";
+        return Err(ApiError::bad_request(text));
+    };
+    if cursor.sort() != sort {
+        return Err(ApiError::bad_request(format!(
+            "This page cursor belongs to sort={}, the request has sort={sort}; use the same order \
+             for all pages",
+            cursor.sort()
+        )));
+    }
+    Ok(cursor)
 }
 
 /// `-` stands for all workspaces.

@@ -8,13 +8,37 @@ use streams::outcome::Status;
 use super::error::{Answer, ApiError};
 use super::list::Pairs;
 use super::steps::STATUSES;
-use crate::records::StepFilter;
+use crate::records::filter::{Condition, NAME, SOURCE, STATUS};
+
+/// Which steps a list is about. What is not set does not narrow it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct StepFilter {
+    /// Those of the job of this name.
+    pub job: Option<String>,
+    /// Those of jobs that this made.
+    pub source: Option<String>,
+    /// Those with one of these statuses; an empty list matches none.
+    pub statuses: Option<Vec<Status>>,
+}
 
 /// What a query wants, and how it is echoed.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct StepQuery {
     pub filter: StepFilter,
     pub echo: Map<String, Value>,
+}
+
+impl StepFilter {
+    /// What must hold of the jobs: each has one step.
+    pub(super) fn condition(&self) -> Option<Condition> {
+        let job = self.job.iter().map(|job| Condition::one_of(&NAME, [job.as_str()]));
+        let source = self.source.iter().map(|source| Condition::one_of(&SOURCE, [source.as_str()]));
+        let status = self.statuses.iter().map(|statuses| {
+            Condition::one_of(&STATUS, statuses.iter().map(|status| status.as_str()))
+        });
+        let all: Vec<_> = job.chain(source).chain(status).collect();
+        (!all.is_empty()).then_some(Condition::All(all))
+    }
 }
 
 impl StepQuery {

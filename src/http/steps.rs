@@ -12,7 +12,7 @@ use super::list::{Pairs, Rules, TooSmall, scope};
 use super::step_filter::StepQuery;
 use super::{job_view, jobs};
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
-use crate::records::{Direction, Job, Sort, SortKey, StepFilter};
+use crate::records::{Direction, Job, Sort, SortKey};
 
 /// In the reference's order, which its refusals show.
 pub(super) const STATUSES: [&str; 10] = [
@@ -72,8 +72,8 @@ pub(super) async fn list(
     if let Some(name) = scope(&name) {
         wanted.of_job(name);
     }
-    let filter = StepFilter { workspace: scope(&workspace).map(str::to_owned), ..wanted.filter };
-    let listed = api.records.jobs().with_steps(&filter, asked.page, asked.sort).await?;
+    let select = asked.select(wanted.filter.condition());
+    let listed = api.records.jobs().list(scope(&workspace), &select).await?;
     let mut envelope = asked.envelope(listed, |job| job_view::step_in_list(&job));
     envelope.insert("sort".to_owned(), json!(query.get("sort").unwrap_or("created_at")));
     if !wanted.echo.is_empty() {

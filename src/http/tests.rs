@@ -5,7 +5,9 @@ mod conformance;
 mod environments;
 mod errors;
 mod files;
+mod filters;
 mod harness;
+mod lists;
 mod refusals;
 mod routes;
 

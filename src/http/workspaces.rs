@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 use super::Api;
 use super::body::Body;
 use super::error::{Answer, ApiError, or_conflict, or_gone, or_not_found};
+use super::filter;
 use super::list::{Pairs, Rules, TooSmall, scope};
 use super::time;
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
+use crate::records::filter::WORKSPACES;
 use crate::records::{Contents, Workspace};
 
 /// Made at the first start, and there for good.
@@ -82,10 +84,10 @@ pub(super) async fn create(
 /// Lists them.
 pub(super) async fn list(State(api): State<Api>, query: Pairs) -> Answer<Json<Value>> {
     let asked = query.asked(&RULES)?;
-    query.refuse_filter("Workspaces cannot be filtered")?;
-    let listed = api.records.workspaces().list(asked.page, asked.sort).await?;
+    let wanted = filter::plain(&WORKSPACES).read(&query)?;
+    let listed = api.records.workspaces().list(&asked.select(wanted.condition)).await?;
     let mut envelope = asked.envelope(listed, |workspace| show(&workspace));
-    envelope.insert("filter".to_owned(), Value::Null);
+    envelope.insert("filter".to_owned(), wanted.echo.unwrap_or_default());
     Ok(Json(Value::Object(envelope)))
 }
 

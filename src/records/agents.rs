@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::named::Named;
 use super::statement::{Row, sql};
-use super::{Listed, Page, Records, Result, Sort, fresh_id};
+use super::{Listed, Records, Result, Select, fresh_id};
 
 /// A registered agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,14 +96,9 @@ impl Agents<'_> {
         AGENTS.get(self.0.reads(), workspace, name).await
     }
 
-    /// A page of a workspace's, or of all.
-    pub async fn list(
-        &self,
-        workspace: Option<&str>,
-        which: Page,
-        sort: Sort,
-    ) -> Result<Listed<Agent>> {
-        AGENTS.list(self.0.reads(), workspace, which, sort).await
+    /// Those of a workspace's, or of all, that are asked for.
+    pub async fn list(&self, workspace: Option<&str>, asked: &Select) -> Result<Listed<Agent>> {
+        AGENTS.select(self.0.reads(), workspace, asked).await
     }
 
     /// Removes one. Jobs that were submitted with it keep their snapshot.

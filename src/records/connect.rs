@@ -21,6 +21,7 @@ use super::{Error, Result, fresh_id};
 const MIGRATIONS: &[(&str, &str)] = &[
     ("records", include_str!("migrations/0001_records.sql")),
     ("environments", include_str!("migrations/0002_environments.sql")),
+    ("filters", include_str!("migrations/0003_filters.sql")),
     ("holds", include_str!("migrations/0004_holds.sql")),
 ];
 

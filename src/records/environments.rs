@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::named::Named;
 use super::statement::{Row, assembled};
-use super::{Listed, Page, Records, Result, Sort, fresh_id};
+use super::{Listed, Records, Result, Select, fresh_id};
 
 /// Which of the three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,14 +113,13 @@ impl Environments<'_> {
         self.kind.rows().get(self.records.reads(), workspace, name).await
     }
 
-    /// A page of a workspace's, or of all.
+    /// Those of a workspace's, or of all, that are asked for.
     pub async fn list(
         &self,
         workspace: Option<&str>,
-        which: Page,
-        sort: Sort,
+        asked: &Select,
     ) -> Result<Listed<Environment>> {
-        self.kind.rows().list(self.records.reads(), workspace, which, sort).await
+        self.kind.rows().select(self.records.reads(), workspace, asked).await
     }
 
     /// Removes one. What refers to it stays, and so do the snapshots of jobs that had it.

@@ -10,7 +10,7 @@ use streams::snapshot::ObjectRef;
 
 use super::named::Named;
 use super::statement::{Row, sql};
-use super::{Listed, Page, Records, Result, Sort, fresh_id};
+use super::{Listed, Records, Result, Select, fresh_id};
 
 /// A fileset.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,14 +106,9 @@ impl Filesets<'_> {
         FILESETS.get(self.0.reads(), workspace, name).await
     }
 
-    /// A page of a workspace's, or of all.
-    pub async fn list(
-        &self,
-        workspace: Option<&str>,
-        which: Page,
-        sort: Sort,
-    ) -> Result<Listed<Fileset>> {
-        FILESETS.list(self.0.reads(), workspace, which, sort).await
+    /// Those of a workspace's, or of all, that are asked for.
+    pub async fn list(&self, workspace: Option<&str>, asked: &Select) -> Result<Listed<Fileset>> {
+        FILESETS.select(self.0.reads(), workspace, asked).await
     }
 
     /// Changes what is said about one.

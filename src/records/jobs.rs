@@ -6,9 +6,7 @@
 mod admission;
 mod ending;
 pub(super) mod life;
-mod listing;
 mod results;
-mod steps;
 
 use std::collections::BTreeMap;
 
@@ -23,13 +21,12 @@ use streams::snapshot::{Snapshot, Spec};
 
 pub use admission::{Admitted, NewJob};
 pub use ending::Finished;
-pub use listing::JobFilter;
 pub use results::ResultRow;
 pub(super) use results::list as list_results;
-pub use steps::StepFilter;
 
+use super::listing::List;
 use super::statement::{Row, Statement, assembled, sql};
-use super::{Records, Result};
+use super::{Listed, Records, Result, Select};
 use life::Life;
 
 /// A job.
@@ -112,6 +109,13 @@ impl Jobs<'_> {
         .texts([workspace, name_or_id, &id])
         .row_as(self.0.reads(), read)
         .await
+    }
+
+    /// Those of a workspace's, or of all, that are asked for.
+    pub async fn list(&self, workspace: Option<&str>, asked: &Select) -> Result<Listed<Job>> {
+        let always = Some("deleted_at IS NULL");
+        let list = List { table: "jobs", whole: WHOLE, always, workspace };
+        list.select(self.0.reads(), asked, read).await
     }
 
     /// Finds one that is not deleted by its id.

@@ -5,8 +5,9 @@
 use futures_util::FutureExt;
 use sqlx::AnyPool;
 
-use super::statement::{Read, assembled, page};
-use super::{Listed, Page, Records, Result, Sort};
+use super::listing::List;
+use super::statement::{Read, assembled};
+use super::{Listed, Page, Records, Result, Select, Sort};
 
 /// The things of one table.
 pub(super) struct Named<T> {
@@ -32,11 +33,19 @@ impl<T> Named<T> {
         which: Page,
         sort: Sort,
     ) -> Result<Listed<T>> {
-        let from = match workspace {
-            None => self.table.to_owned(),
-            Some(_) => format!("{} WHERE workspace = $1", self.table),
-        };
-        page(reads, &from, workspace.as_slice(), (which, sort.order_by()), self.read).await
+        self.select(reads, workspace, &Select::page(which, sort)).await
+    }
+
+    /// Those of a workspace's, or of all, that are asked for.
+    pub(super) async fn select(
+        &self,
+        reads: &AnyPool,
+        workspace: Option<&str>,
+        asked: &Select,
+    ) -> Result<Listed<T>> {
+        let list = List { table: self.table, whole: self.table, always: None, workspace };
+        let asked = Select { sort: asked.sort.without_source(), ..asked.clone() };
+        list.select(reads, &asked, self.read).await
     }
 
     /// Removes one.

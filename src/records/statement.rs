@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::Query;
-use sqlx::{Any, AnyPool, AssertSqlSafe, Executor, Row as _};
+use sqlx::{Any, AssertSqlSafe, Executor, Row as _};
 
-use super::{Error, Listed, Page, Result};
+use super::{Error, Result};
 
 /// A statement with its values, in the order of `$1`, `$2`, ….
 pub(super) struct Statement {
@@ -34,6 +34,13 @@ pub(super) fn assembled(text: String) -> Statement {
 /// `$from, $from+1, …`: places for `count` values.
 pub(super) fn places(from: usize, count: usize) -> String {
     (from..from + count).map(|n| format!("${n}")).collect::<Vec<_>>().join(", ")
+}
+
+/// A statement that is put together, planned for the values that it has and then forgotten: for texts that hardly come
+/// twice, and whose best plan hangs on the values.
+pub(super) fn planned(text: String) -> Statement {
+    let statement = assembled(text);
+    Statement { query: statement.query.persistent(false), ..statement }
 }
 
 impl Statement {
@@ -142,29 +149,6 @@ impl Statement {
             None => Ok(self.query),
         }
     }
-}
-
-/// A page of `SELECT * FROM {from} {order_by}`; `values` are those that `from` asks for.
-pub(super) async fn page<T>(
-    reads: &AnyPool,
-    from: &str,
-    values: &[&str],
-    (page, order_by): (Page, String),
-    read: Read<T>,
-) -> Result<Listed<T>> {
-    let count = assembled(format!("SELECT COUNT(*) AS total FROM {from}"));
-    let total = count.texts(values.iter().copied()).row(reads).await?.int("total")?;
-    let (limit, offset) = (values.len() + 1, values.len() + 2);
-    let select =
-        assembled(format!("SELECT * FROM {from} {order_by} LIMIT ${limit} OFFSET ${offset}"));
-    let rows = select
-        .texts(values.iter().copied())
-        .int(page.limit())
-        .int(page.offset())
-        .all(reads)
-        .await?;
-    let items = rows.iter().map(read).collect::<Result<_>>()?;
-    Ok(Listed { items, total: u64::try_from(total).unwrap_or_default() })
 }
 
 /// A row of an answer.

@@ -4,6 +4,7 @@ mod admission;
 mod ending;
 mod file;
 mod filesets;
+mod filters;
 mod full_disk;
 pub(crate) mod job;
 mod listing;
@@ -23,6 +24,7 @@ async fn exercise(records: Records) {
     projection::exercise(&records).await;
     ending::exercise(&records).await;
     listing::exercise(&records).await;
+    filters::exercise(&records).await;
     records.close().await;
     let late = records.workspaces().insert("late", None).await;
     assert!(matches!(late, Err(Error::Unavailable(_))), "{late:?}");

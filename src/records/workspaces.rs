@@ -4,8 +4,9 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use sqlx::AnyConnection;
 
-use super::statement::{Row, assembled, page, sql};
-use super::{Listed, Page, Records, Result, Sort, fresh_id};
+use super::named::Named;
+use super::statement::{Row, assembled, sql};
+use super::{Listed, Records, Result, Select, fresh_id};
 
 /// A workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +27,14 @@ pub struct Workspace {
 pub type Contents = Vec<(&'static str, u64)>;
 
 /// What can be in a workspace, and where it is kept.
-const HOLDS: [(&str, &str); 4] = [
+const HOLDS: [(&str, &str); 7] = [
     ("job", "jobs WHERE workspace = $1 AND deleted_at IS NULL"),
     ("agent", "agents WHERE workspace = $1"),
     ("fileset", "filesets WHERE workspace = $1"),
     ("secret", "secrets WHERE workspace = $1"),
+    ("environment", "environments WHERE workspace = $1"),
+    ("environment spec", "environment_specs WHERE workspace = $1"),
+    ("compute spec", "compute_specs WHERE workspace = $1"),
 ];
 
 /// The workspaces.
@@ -66,10 +70,9 @@ impl Workspaces<'_> {
         Ok(found.one(self.0.reads()).await?.is_some())
     }
 
-    /// A page of them.
-    pub async fn list(&self, which: Page, sort: Sort) -> Result<Listed<Workspace>> {
-        let order = (which, sort.order_by());
-        page(self.0.reads(), "workspaces", &[], order, read).await
+    /// Those that are asked for.
+    pub async fn list(&self, asked: &Select) -> Result<Listed<Workspace>> {
+        Named { table: "workspaces", read }.select(self.0.reads(), None, asked).await
     }
 
     /// Replaces its description.

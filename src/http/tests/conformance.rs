@@ -5,6 +5,7 @@
 mod actions;
 mod cancel;
 mod jobs_api;
+mod lists;
 mod logs;
 mod steps;
 mod submission;

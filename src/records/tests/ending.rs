@@ -5,6 +5,7 @@ use streams::outcome::{Outcome, Status};
 use streams::phase::Phase;
 
 use super::job::{admit, fact, new_job, saved, second, story};
+use crate::records::filter::{Condition, STATUS};
 use crate::records::*;
 
 pub(super) async fn exercise(records: &Records) {
@@ -41,9 +42,10 @@ async fn cancelled(records: &Records) {
     let end = Outcome::Cancelled { message: "cancelled by a user".to_owned() };
     project(records, &[fact(younger.id, Phase::Archived, &end)]).await;
     assert_eq!(listed(Some(&job), 10).await, []);
-    let filter = JobFilter { statuses: vec![Status::Cancelling], ..JobFilter::default() };
+    let condition = Condition::one_of(&STATUS, [Status::Cancelling.as_str()]);
     let page = Page { page: 1, page_size: 10 };
-    let found = jobs.list(&filter, page, Sort::NEWEST_FIRST).await.expect("they are listed");
+    let asked = Select { condition: Some(condition), ..Select::page(page, Sort::NEWEST_FIRST) };
+    let found = jobs.list(None, &asked).await.expect("they are listed");
     assert_eq!(found.total, 1, "lists know the status too");
 
     let last = fact(job.id, Phase::Archived, &end);

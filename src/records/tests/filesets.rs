@@ -39,7 +39,8 @@ async fn described(records: &Records) -> Fileset {
         ("code", &made.custom_fields)
     );
     let page = Page { page: 1, page_size: 10 };
-    let listed = all.list(Some("default"), page, Sort::NEWEST_FIRST).await.expect("it is listed");
+    let asked = Select::page(page, Sort::NEWEST_FIRST);
+    let listed = all.list(Some("default"), &asked).await.expect("it is listed");
     assert_eq!(listed.items, [changed]);
     made
 }

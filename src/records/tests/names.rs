@@ -23,7 +23,7 @@ async fn workspaces(records: &Records) {
     assert_eq!((changed.description, &changed.id), (None, &made.id));
     assert!(changed.updated_at >= made.updated_at);
     let by_name = Sort { key: SortKey::Name, direction: Direction::Ascending };
-    let listed = all.list(PAGE, by_name).await.expect("they are listed");
+    let listed = all.list(&Select::page(PAGE, by_name)).await.expect("they are listed");
     let names: Vec<_> = listed.items.iter().map(|it| it.name.as_str()).collect();
     assert_eq!((names, listed.total), (vec!["default", "research", "system"], 3));
     all.delete("research").await.expect("it is removed");
@@ -51,8 +51,9 @@ async fn agents(records: &Records) {
     assert!(matches!(all.insert(new("default")).await, Err(Error::Conflict)));
     all.insert(new("system")).await.expect("another workspace has names of its own");
     assert_eq!(all.get("default", "counter").await.expect("it is found"), made);
-    let everywhere = all.list(None, PAGE, Sort::NEWEST_FIRST).await.expect("they are listed");
-    let here = all.list(Some("default"), PAGE, Sort::NEWEST_FIRST).await.expect("they are listed");
+    let asked = Select::page(PAGE, Sort::NEWEST_FIRST);
+    let everywhere = all.list(None, &asked).await.expect("they are listed");
+    let here = all.list(Some("default"), &asked).await.expect("they are listed");
     assert_eq!((everywhere.total, here.items), (2, vec![made]));
     all.delete("default", "counter").await.expect("it is removed");
     assert!(matches!(all.get("default", "counter").await, Err(Error::NotFound)));

@@ -1,0 +1,110 @@
+//! Pages by cursor, on every list that has them, on both databases.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::harness::Harness;
+use super::{AGENTS, FILESETS, JOBS, agent};
+use crate::records::NewJob;
+use crate::records::tests::job as story;
+
+const EXECUTE: &str = "/apis/agents/v2/workspaces/default/jobs/execute";
+const WORKSPACES: &str = "/apis/entities/v2/workspaces";
+
+/// The ids of a page, and where the next one begins.
+async fn page(api: &Harness, path: &str) -> (Vec<String>, Option<String>) {
+    let page = api.get(path).await;
+    assert_eq!(page.status, 200, "{path}: {}", page.body);
+    let items = page.body["data"].as_array().expect("a list").iter();
+    let ids = items.map(|item| item["id"].as_str().expect("an id").to_owned()).collect();
+    let pagination = page.body["pagination"].as_object().expect("an object");
+    let next = pagination.get("next_cursor");
+    (ids, next.map(|next| next.as_str().expect("a word").to_owned()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_list_can_be_read_by_cursor() {
+    for api in Harness::start_both().await {
+        for n in 0..5 {
+            api.records.jobs().admit(story::new_job(&format!("job-{n}"))).await.expect("admitted");
+            let name = format!("thing-{n}");
+            api.post(&format!("{AGENTS}/agents"), agent(&name)).await.status_is(201);
+            api.post(FILESETS, json!({"name": name})).await.status_is(200);
+            api.post(WORKSPACES, json!({"name": name})).await.status_is(201);
+        }
+        let agents = format!("{AGENTS}/agents");
+        for list in [JOBS, EXECUTE, &agents, FILESETS, WORKSPACES] {
+            for sort in ["-created_at", "created_at", "updated_at"] {
+                by_cursor(&api, list, sort).await;
+            }
+        }
+        for list in [&agents, FILESETS, WORKSPACES] {
+            by_cursor(&api, list, "-name").await;
+        }
+        refused_cursors(&api).await;
+    }
+}
+
+/// Cursors and numbers lead through the same items in the same order.
+async fn by_cursor(api: &Harness, list: &str, sort: &str) {
+    let (expected, next) = page(api, &format!("{list}?sort={sort}&page_size=100")).await;
+    assert_eq!(next, None, "{list}: there is no more");
+    let mut seen = Vec::new();
+    let mut path = format!("{list}?sort={sort}&page_size=2");
+    loop {
+        let (ids, next) = page(api, &path).await;
+        seen.extend(ids);
+        let Some(next) = next else { break };
+        path = format!("{list}?sort={sort}&page_size=2&page_cursor={next}");
+    }
+    assert_eq!(seen, expected, "{list} {sort}");
+}
+
+async fn refused_cursors(api: &Harness) {
+    let (_, next) = page(api, &format!("{JOBS}?page_size=2")).await;
+    let next = next.expect("there is more");
+    let refuses = async |query: &str, expected: &str| {
+        let refused = api.get(&format!("{JOBS}?{query}")).await;
+        assert_eq!(refused.status, 400, "{query}: {}", refused.body);
+        assert!(refused.body["detail"].to_string().contains(expected), "{}", refused.body);
+    };
+    refuses("page_cursor=junk", "Invalid page cursor").await;
+    refuses("page_cursor=", "Invalid page cursor").await;
+    refuses(&format!("page_cursor={next}x"), "Invalid page cursor").await;
+    refuses(&format!("sort=created_at&page_cursor={next}"), "sort=-created_at").await;
+    refuses(&format!("page=2&page_cursor={next}"), "cannot be combined with page").await;
+    let first = api.get(&format!("{JOBS}?page=1&page_cursor={next}")).await;
+    assert_eq!(first.status, 200, "clients may always send the first page");
+}
+
+/// FC-J1, as a caller sees it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn case_j1_submissions_while_paging() {
+    for api in Harness::start_both().await {
+        let make = async |name: String, at: i64| {
+            let new = NewJob { created_at: story::second(at), ..story::new_job(&name) };
+            let id = new.id.http();
+            api.records.jobs().admit(new).await.expect("it is admitted");
+            id
+        };
+        let mut originals = BTreeSet::new();
+        for n in 0..50 {
+            originals.insert(make(format!("original-{n}"), 0).await);
+        }
+        let mut seen = Vec::new();
+        let mut path = format!("{EXECUTE}?page_size=10");
+        for round in 0.. {
+            let (ids, next) = page(&api, &path).await;
+            seen.extend(ids);
+            for n in 0..5 {
+                make(format!("late-{round}-{n}"), n % 2).await;
+            }
+            let Some(next) = next.filter(|_| round < 50) else { break };
+            path = format!("{EXECUTE}?page_size=10&page_cursor={next}");
+        }
+        let unique: BTreeSet<_> = seen.iter().cloned().collect();
+        assert_eq!(unique.len(), seen.len(), "nothing comes twice");
+        assert!(originals.is_subset(&unique), "nothing is missed");
+    }
+}

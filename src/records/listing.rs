@@ -1,0 +1,88 @@
+//! Lists of records: a page of those that are asked for, and how many there are in all.
+//!
+//! The page is found in the narrow table, where an index may be all that is read; only then are
+//! its records read whole.
+
+use sqlx::AnyPool;
+
+use super::filter::Condition;
+use super::filter::clause::{Clause, Dialect};
+use super::page::Cursor;
+use super::statement::{Read, Row, planned};
+use super::{Listed, Result, Select, Sort, SortKey};
+
+/// What a list is of.
+pub(super) struct List<'l> {
+    /// The table.
+    pub(super) table: &'static str,
+    /// The table with the documents of its records.
+    pub(super) whole: &'static str,
+    /// What holds of every record that is listed.
+    pub(super) always: Option<&'static str>,
+    /// The workspace that it is about; none when it is about all of them.
+    pub(super) workspace: Option<&'l str>,
+}
+
+impl List<'_> {
+    /// The page that is asked for.
+    pub(super) async fn select<T>(
+        &self,
+        reads: &AnyPool,
+        asked: &Select,
+        read: Read<T>,
+    ) -> Result<Listed<T>> {
+        let mut clause = Clause::new(Dialect::of(reads));
+        let mut conditions: Vec<String> = self.always.map(str::to_owned).into_iter().collect();
+        if let Some(workspace) = self.workspace {
+            conditions.push(format!("workspace = {}", clause.text(workspace)));
+        }
+        conditions.extend(asked.condition.iter().map(|condition| clause.condition(condition)));
+        let from = match asked.condition.as_ref().is_some_and(Condition::reads_documents) {
+            true => self.whole,
+            false => self.table,
+        };
+        let matching = from_where(from, &conditions);
+        let count = planned(format!("SELECT COUNT(*) AS total FROM {matching}"));
+        let total: u64 = clause.fill(count).row(reads).await?.number("total")?;
+
+        conditions.extend(asked.after.as_ref().map(|cursor| cursor.behind(&mut clause)));
+        let matching = from_where(from, &conditions);
+        let order = order_by(asked.sort);
+        // One more than is asked for, to see whether there is more.
+        let (size, whole) = (asked.page.page_size as usize, self.whole);
+        let (limit, offset) = (clause.int(asked.page.limit() + 1), clause.int(asked.offset()));
+        let select = planned(format!(
+            "SELECT * FROM {whole} WHERE id IN
+             (SELECT id FROM {matching} {order} LIMIT {limit} OFFSET {offset}) {order}"
+        ));
+        let rows = clause.fill(select).all(reads).await?;
+        let next = match rows.get(size.wrapping_sub(1)) {
+            Some(last) if rows.len() > size => Some(cursor_at(asked.sort, last)?),
+            _ => None,
+        };
+        let items = rows.iter().take(size).map(read).collect::<Result<_>>()?;
+        Ok(Listed { items, total, next })
+    }
+}
+
+fn from_where(from: &str, conditions: &[String]) -> String {
+    match conditions {
+        [] => from.to_owned(),
+        conditions => format!("{from} WHERE {}", conditions.join(" AND ")),
+    }
+}
+
+fn order_by(Sort { key, direction }: Sort) -> String {
+    let (column, direction) = (key.word(), direction.word());
+    format!("ORDER BY {column} {direction}, id {direction}")
+}
+
+/// Where a list goes on behind a row.
+fn cursor_at(sort: Sort, row: &Row) -> Result<Cursor> {
+    let column = sort.key.word();
+    let id = row.text("id")?;
+    Ok(match sort.key {
+        SortKey::CreatedAt | SortKey::UpdatedAt => Cursor::at_time(sort, row.int(column)?, id),
+        SortKey::Name | SortKey::Source => Cursor::at_text(sort, row.text(column)?, id),
+    })
+}
