@@ -3,9 +3,9 @@
 //! Not here, and why:
 //! * `job_rerun_functionality`, `job_cancel_rerun_lifecycle`, `job_rerun_active_job`,
 //!   `job_rerun_nonexistent_job`: rerun is a route of the reference's tests only.
-//! * `job_pause_functionality`, `job_resume_functionality`, `job_pause_resume_lifecycle`,
-//!   `job_cancel_while_resuming`: nothing is paused here. A pause is answered with the job as it
-//!   is, which the tests below hold for every status that a job can have.
+//!
+//! `job_pause_functionality` and `job_pause_resume_lifecycle` differ: a pause holds a job back
+//! before its agent is started, and an agent that runs is not stopped.
 
 use serde_json::json;
 use streams::outcome::Outcome;
@@ -14,6 +14,7 @@ use streams::phase::Phase;
 use super::{JOBS, ask, execute, get, rest, submit, tell, until};
 use crate::http::tests::harness::Harness;
 use crate::records::tests::job as story;
+use crate::records::{Job, News};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn job_cancel_functionality() {
@@ -68,15 +69,76 @@ async fn job_cancel_nonexistent_job() {
 async fn job_pause_pending_job() {
     let api = Harness::start().await;
     let job = story::admit(&api.records, "run-1").await;
+    assert_eq!(ask(&api, "run-1", "pause").await["status"], "pausing");
     tell(&api, &until(&job, Phase::Resolved, &Outcome::Succeeded)).await;
-    unchanged(&api, "pending").await;
+    assert_eq!(ask(&api, "run-1", "pause").await["status"], "pausing", "again");
+    assert_eq!(get(&api, "run-1/steps/execute-agent").await["status"], "pausing");
+}
+
+/// The facts of a job that is staged, and of which no worker has said anything.
+async fn staged(api: &Harness) -> Job {
+    let job = story::admit(&api.records, "run-1").await;
+    let mut changes = until(&job, Phase::Staged, &Outcome::Succeeded);
+    changes.retain(|change| matches!(change.news, News::Fact(_)));
+    tell(api, &changes).await;
+    job
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn job_pause_functionality() {
+    let api = Harness::start().await;
+    let job = staged(&api).await;
+    assert_eq!(get(&api, "run-1").await["status"], "pending");
+    assert_eq!(ask(&api, "run-1", "pause").await["status"], "paused");
+    assert_eq!(get(&api, "run-1/steps/execute-agent").await["status"], "paused");
+    tell(&api, &[story::running(job.id, 1, 21, 0)]).await;
+    assert_eq!(get(&api, "run-1").await["status"], "active", "the pause came too late");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn job_resume_functionality() {
+    let api = Harness::start().await;
+    staged(&api).await;
+    ask(&api, "run-1", "pause").await;
+    assert_eq!(ask(&api, "run-1", "resume").await["status"], "resuming");
+    assert_eq!(get(&api, "run-1/steps/execute-agent").await["status"], "resuming");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn job_pause_resume_lifecycle() {
+    let api = Harness::start().await;
+    let job = story::admit(&api.records, "run-1").await;
+    assert_eq!(ask(&api, "run-1", "pause").await["status"], "pausing");
+    let mut changes = until(&job, Phase::Staged, &Outcome::Succeeded);
+    let running = changes.pop_if(|change| !matches!(change.news, News::Fact(_)));
+    tell(&api, &changes).await;
+    assert_eq!(get(&api, "run-1").await["status"], "paused");
+    for _ in 0..2 {
+        assert_eq!(ask(&api, "run-1", "resume").await["status"], "resuming");
+        assert_eq!(ask(&api, "run-1", "pause").await["status"], "paused", "any number of times");
+    }
+    assert_eq!(ask(&api, "run-1", "resume").await["status"], "resuming");
+    tell(&api, &Vec::from_iter(running)).await;
+    unchanged(&api, "active").await;
+    tell(&api, &rest(&job, &Outcome::Succeeded)).await;
+    unchanged(&api, "completed").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn job_cancel_while_resuming() {
+    let api = Harness::start().await;
+    staged(&api).await;
+    ask(&api, "run-1", "pause").await;
+    ask(&api, "run-1", "resume").await;
+    assert_eq!(ask(&api, "run-1", "cancel").await["status"], "cancelling");
+    assert_eq!(ask(&api, "run-1", "pause").await["status"], "cancelling");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn job_resume_no_paused_steps() {
     let api = Harness::start().await;
     let job = story::admit(&api.records, "run-1").await;
-    unchanged(&api, "created").await;
+    assert_eq!(ask(&api, "run-1", "resume").await["status"], "created");
     tell(&api, &until(&job, Phase::Staged, &Outcome::Succeeded)).await;
     unchanged(&api, "active").await;
     tell(&api, &until(&job, Phase::Archived, &Outcome::Succeeded)).await;
