@@ -3,7 +3,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{SOON, shell, spec};
+use super::{SOON, files, shell, spec};
 use crate::harness::{Options, Platform, eventually, running_with_argument};
 
 const AGENTS: &str = "/apis/agents/v2/workspaces/default";
@@ -21,8 +21,8 @@ async fn h7_a_failed_post_run_action_keeps_the_results() {
     for name in ["fabric_run_result", "output_workdir", "output_artifacts"] {
         assert!(names.contains(&name.to_owned()), "{name} is not in {names:?}");
     }
-    let kept = job.directory("output_workdir").await.path().join("kept.txt");
-    assert!(kept.exists());
+    let kept = files(job.directory("output_workdir").await.path());
+    assert_eq!(kept, [("kept.txt".to_owned(), "kept\n".to_owned())]);
 }
 
 /// A platform with one slot, taken, so that what is submitted waits.
@@ -86,8 +86,8 @@ async fn h9_the_ethos_tree_lies_below_the_working_directory() {
     let mut agent = shell("cat ../skills/sums/SKILL.md own.txt")["config"].clone();
     agent["skills"] = json!({"paths": ["skills/sums"]});
     api.agent("calc", agent).await;
-    let files = [("skills/sums/SKILL.md", "how to add "), ("workspace/own.txt", "of the agent")];
-    api.fileset("calc-ethos", &files).await;
+    let tree = [("skills/sums/SKILL.md", "how to add "), ("workspace/own.txt", "of the agent")];
+    api.fileset("calc-ethos", &tree).await;
     let job = api.submit(json!({"agent": "calc", "input": ""})).await;
     let record = job.ends(SOON).await;
     assert_eq!(record["status"], "completed", "{record}");
