@@ -115,7 +115,13 @@ pub enum NoField {
          backslash or control character"
     )]
     Part(String),
+    /// A path goes deeper than any document that is asked about.
+    #[error("its path has more than {MOST_PARTS} parts")]
+    Deep,
 }
+
+/// Parts of a path at most. PostgreSQL takes a step, and a bound value, for each.
+const MOST_PARTS: usize = 32;
 
 impl Field {
     /// The field of a name among the columns of a list; `document.path.to.it` is a place in a
@@ -137,6 +143,9 @@ impl Field {
         let column = find(root).filter(|column| column.kind == Kind::Document);
         let column = column.ok_or(NoField::Unknown)?;
         let path: Vec<String> = inner.split('.').map(str::to_owned).collect();
+        if path.len() > MOST_PARTS {
+            return Err(NoField::Deep);
+        }
         match path.iter().find(|part| !is_part(part)) {
             Some(part) => Err(NoField::Part(part.clone())),
             None => Ok(Self { column, path }),
@@ -174,12 +183,25 @@ impl Condition {
         }
     }
 
-    /// Whether it asks for a place in a document.
-    pub(super) fn reads_documents(&self) -> bool {
+    /// The documents that it asks about. No list has more than one of a record.
+    pub(super) fn document(&self) -> Option<&'static Column> {
         match self {
-            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::reads_documents),
-            Self::Not(part) => part.reads_documents(),
-            Self::Test(field, _) => field.kind() == Kind::Document,
+            Self::All(parts) | Self::Any(parts) => parts.iter().find_map(Self::document),
+            Self::Not(part) => part.document(),
+            Self::Test(field, _) => {
+                Some(field.column).filter(|column| column.kind == Kind::Document)
+            }
+        }
+    }
+}
+
+impl Test {
+    /// How many tests it is, with those of elements.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Element(Element::Itself(tests)) => tests.len(),
+            Self::Element(Element::Members(members)) => members.len(),
+            _ => 1,
         }
     }
 }

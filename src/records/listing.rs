@@ -31,22 +31,24 @@ impl List<'_> {
         asked: &Select,
         read: Read<T>,
     ) -> Result<Listed<T>> {
-        let mut clause = Clause::new(Dialect::of(reads));
+        let dialect = Dialect::of(reads);
+        let mut clause = Clause::new(dialect);
         let mut conditions: Vec<String> = self.always.map(str::to_owned).into_iter().collect();
         if let Some(workspace) = self.workspace {
             conditions.push(format!("workspace = {}", clause.text(workspace)));
         }
         conditions.extend(asked.condition.iter().map(|condition| clause.condition(condition)));
-        let from = match asked.condition.as_ref().is_some_and(Condition::reads_documents) {
-            true => self.whole,
-            false => self.table,
+        let document = asked.condition.as_ref().and_then(Condition::document);
+        let from = match document {
+            Some(document) => dialect.with_document(self.whole, document.sql),
+            None => self.table.to_owned(),
         };
-        let matching = from_where(from, &conditions);
+        let matching = from_where(&from, &conditions);
         let count = planned(format!("SELECT COUNT(*) AS total FROM {matching}"));
         let total: u64 = clause.fill(count).row(reads).await?.number("total")?;
 
         conditions.extend(asked.after.as_ref().map(|cursor| cursor.behind(&mut clause)));
-        let matching = from_where(from, &conditions);
+        let matching = from_where(&from, &conditions);
         let order = order_by(asked.sort);
         // One more than is asked for, to see whether there is more.
         let (size, whole) = (asked.page.page_size as usize, self.whole);

@@ -140,7 +140,10 @@ async fn refusals() {
         format!("Operator '{operator}' is not supported on '{field}'; use one of {all}")
     };
     let deep = format!("{}{}{}", r#"{"$not": "#.repeat(17), r#"{"name": "a"}"#, "}".repeat(17));
-    let wide = format!(r#"{{"$or": [{}]}}"#, vec![r#"{"name": "a"}"#; 201].join(","));
+    let wide = format!(r#"{{"$or": [{}]}}"#, vec![r#"{"name": "a"}"#; 101].join(","));
+    let members: Vec<_> = (0..101).map(|n| format!(r#""k{n}": 1"#)).collect();
+    let heavy = format!(r#"{{"spec.l": {{"$elemMatch": {{{}}}}}}}"#, members.join(","));
+    let far = format!(r#"{{"spec{}": 1}}"#, ".a".repeat(32));
     let long = format!(r#"{{"name": {{"$in": "{}"}}}}"#, ",".repeat(10_000));
     let cases: &[(&Filterable, &str, String)] = &[
         (&JOBS, r#"{"zz": 1}"#, unknown("zz", generic)),
@@ -221,7 +224,13 @@ async fn refusals() {
                 .to_owned(),
         ),
         (&JOBS, &deep, "A filter may be nested 16 deep, this one is deeper".to_owned()),
-        (&JOBS, &wide, "A filter may have 200 conditions, this one has more".to_owned()),
+        (&JOBS, &wide, "A filter may have 100 conditions, this one has more".to_owned()),
+        (&JOBS, &heavy, "A filter may have 100 conditions, this one has more".to_owned()),
+        (
+            &JOBS,
+            &far,
+            format!("Filter field 'spec{}': its path has more than 32 parts", ".a".repeat(32)),
+        ),
         (&JOBS, &long, "Operator '$in' on 'name' takes at most 10000 values, got 10001".to_owned()),
         (
             &TYPED_JOBS,

@@ -8,7 +8,7 @@ pub struct Column {
     /// What kind of values it has.
     pub kind: Kind,
     /// What it is in SQL, the same on both databases.
-    pub(super) sql: &'static str,
+    pub(in crate::records) sql: &'static str,
 }
 
 /// A kind of values.

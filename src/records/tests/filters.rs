@@ -22,6 +22,7 @@ pub(super) async fn exercise(records: &Records) {
     assert_eq!(shown.len(), requests().len());
     any_filter_agrees(records, &shown);
     long_lists(records).await;
+    widest(records).await;
 }
 
 /// Requests with a bit of everything that JSON can be.
@@ -152,4 +153,17 @@ async fn long_lists(records: &Records) {
     assert_eq!(count("spec.request.n", Test::OneOf(numbers().collect())).await, 3);
     let times = (0..2_000).map(|n| Scalar::Number(second(n).as_microsecond().into())).collect();
     assert_eq!(count("created_at", Test::OneOf(times)).await, everything);
+}
+
+/// The largest filter that the API lets through is one that both databases take.
+async fn widest(records: &Records) {
+    let everything = list(records, None).await.len();
+    let path = format!("spec.request{}", ".a".repeat(30));
+    let field = Field::find(&JOBS, &path).expect("it is a field");
+    let values: Vec<_> = (0..60).map(|n| Scalar::Text(format!("x{n}"))).collect();
+    let some = Condition::Test(field.clone(), Test::OneOf(values));
+    let none = Condition::Not(Box::new(Condition::Any(vec![some; 99])));
+    let deep = (0..15).fold(none, |inner, _| Condition::All(vec![inner]));
+    let filter = Condition::All(vec![deep, Condition::Test(field, Test::Missing)]);
+    assert_eq!(list(records, Some(filter)).await.len(), everything);
 }

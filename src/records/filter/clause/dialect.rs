@@ -23,18 +23,29 @@ impl Dialect {
         }
     }
 
-    /// A document that is kept as text, ready to be looked into.
+    /// Tables whose records have a document that is kept as text, ready to be looked into.
     ///
-    /// PostgreSQL's `jsonb` cannot hold a NUL character, not even escaped, and one such document
-    /// would fail the whole list. No filter can ask for one; it becomes a replacement character.
-    /// A backslash that is itself escaped is none of an escape.
+    /// PostgreSQL would read the text again for every place in it; behind `OFFSET 0` it does so
+    /// once a record. Its `jsonb` cannot hold a NUL character, not even escaped, and one such
+    /// document would fail the whole list. No filter can ask for one, so it becomes a replacement
+    /// character. A backslash that is itself escaped is none of an escape.
+    pub(in crate::records) fn with_document(self, tables: &str, text: &str) -> String {
+        match self {
+            Self::Sqlite => tables.to_owned(),
+            Self::Postgres => format!(
+                r"{tables} CROSS JOIN LATERAL (SELECT (
+                   CASE WHEN strpos({text}, '\u0000') = 0 THEN {text} ELSE
+                   regexp_replace({text}, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g') END
+                   )::jsonb AS parsed OFFSET 0) AS document"
+            ),
+        }
+    }
+
+    /// The document in such a table.
     pub(super) fn document(self, text: &str) -> String {
         match self {
             Self::Sqlite => text.to_owned(),
-            Self::Postgres => format!(
-                r"(CASE WHEN strpos({text}, '\u0000') = 0 THEN {text} ELSE
-                   regexp_replace({text}, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g') END)::jsonb"
-            ),
+            Self::Postgres => "document.parsed".to_owned(),
         }
     }
 
