@@ -25,9 +25,11 @@ async fn filesets_are_created_listed_shown_changed_and_deleted() {
     nemo.json("files filesets create other");
 
     assert_eq!(names(&nemo.list("files filesets list --sort name")), ["other", "source"]);
-    for filter in
-        ["--filter.name source", "--filter.purpose dataset", "--filter.description Project"]
-    {
+    for filter in [
+        "--filter.name source",
+        "--filter.purpose dataset",
+        "--filter.description 'Project source'",
+    ] {
         let listed = nemo.json(&format!("files filesets list {filter}"));
         assert_eq!(names(&listed), ["source"], "{filter}");
     }

@@ -37,7 +37,6 @@ impl Nemo {
             .args([&fixture("nemo.py"), Path::new(first)])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
             .spawn()
             .expect("python starts");
         let commands = process.stdin.take();

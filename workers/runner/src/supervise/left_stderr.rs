@@ -47,14 +47,11 @@ pub(super) fn log(log: &mut Log, base: &Path, artifacts: &Path, known: &[PathBuf
 /// Every entry of the name, in order; links are not followed.
 fn find(artifacts: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut seen = 0;
     let mut dirs = vec![artifacts.to_owned()];
-    while let Some(dir) = dirs.pop() {
-        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+    let mut seen = 0;
+    while let Some(dir) = dirs.pop().filter(|_| seen < ENTRIES) {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten().take(ENTRIES - seen) {
             seen += 1;
-            if seen > ENTRIES {
-                break;
-            }
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 dirs.push(entry.path());
             } else if entry.file_name() == NAME {
