@@ -143,6 +143,15 @@ async fn arrival(broker: &dyn Broker, consumer: &ConsumerSpec) -> Delivery {
     }
 }
 
+/// So many of them. What was stored a moment ago may not be there at the first look.
+async fn arrivals(broker: &dyn Broker, consumer: &ConsumerSpec, count: usize) -> Vec<Delivery> {
+    let mut deliveries = Vec::new();
+    for _ in 0..count {
+        deliveries.push(arrival(broker, consumer).await);
+    }
+    deliveries
+}
+
 /// The next item of a stream of deliveries.
 async fn upcoming(
     deliveries: &mut BoxStream<'static, Result<Delivery, Error>>,

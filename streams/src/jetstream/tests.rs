@@ -137,9 +137,10 @@ async fn everything_survives_the_server() {
         broker.publish(submission.clone()).await.expect("it is stored");
     }
     let resolve = crate::topology::step_consumer(crate::phase::StepName::Resolve, "");
-    let mut deliveries = broker.fetch(&resolve, 2).await.expect("the consumer answers");
-    let unsettled = deliveries.pop().expect("two came");
-    deliveries.remove(0).ack().await.expect("the server confirms");
+    let mut deliveries = broker.deliveries(&resolve, 2).await.expect("the consumer answers");
+    let mut next = async || deliveries.next().await.expect("it goes on").expect("it came");
+    next().await.ack().await.expect("the server confirms");
+    let unsettled = next().await;
     let revision = broker.create(Bucket::Ends, "job", "end".into()).await.expect("it answers");
 
     server.restart().await;
