@@ -67,6 +67,8 @@ pub struct App {
     pub broker: Arc<dyn Broker>,
     /// Whether callers may read the values of secrets.
     pub secret_access: bool,
+    /// Whether web pages of any origin may call; those of this machine may in any case.
+    pub any_origin: bool,
 }
 
 /// What handlers work with. Cheap to clone.
@@ -101,12 +103,13 @@ impl From<App> for Api {
 
 /// The whole surface.
 pub fn router(app: App) -> Router {
+    let any_origin = edge::AnyOrigin(app.any_origin);
     route::router(routes::all())
         .fallback(edge::unknown_route)
         .layer(DefaultBodyLimit::max(MAX_JSON_BYTES))
         .layer(middleware::from_fn(edge::readable_path))
         .layer(middleware::from_fn(edge::no_retry_of_conflicts))
-        .layer(middleware::from_fn(edge::cors))
+        .layer(middleware::from_fn_with_state(any_origin, edge::cors))
         .with_state(Api::from(app))
 }
 

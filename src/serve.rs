@@ -267,6 +267,7 @@ impl Serving {
             catalog: parts.catalog.clone(),
             secrets: parts.secrets.clone(),
             secret_access: config.secrets.allow_access,
+            any_origin: config.general.allow_any_origin,
         };
         let listener =
             tokio::net::TcpListener::from_std(listener).context("cannot use the listener")?;

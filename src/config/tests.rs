@@ -55,7 +55,7 @@ fn unknown_keys_name_file_and_key() {
         "DIR/errand.toml: unknown key 'nats.ulr', expected one of url, token",
     );
     refused("[natz]\nurl = \"x\"\n", &[], "DIR/errand.toml: unknown key 'natz'");
-    refused("listn = 1\n", &[], "unknown key 'listn', expected one of listen, data_dir, [nats]");
+    refused("listn = 1\n", &[], "unknown key 'listn', expected one of listen, allow_any_origin");
     refused("[agents]\njob = 1\n", &[], "unknown key 'agents.job'");
     refused("", &[("ERRAND__NATS__ULR", "x")], "ERRAND__NATS__ULR: unknown key 'nats.ulr'");
 }

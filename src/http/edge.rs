@@ -1,11 +1,14 @@
 //! What holds for every request, whatever its route: readable paths, other origins, and what
 //! clients are told about trying again.
 
-use axum::extract::Request;
+use std::net::IpAddr;
+
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode_str;
+use reqwest::Url;
 
 use super::error::ApiError;
 use super::routes;
@@ -29,26 +32,51 @@ pub(super) async fn no_retry_of_conflicts(request: Request, next: Next) -> Respo
     response
 }
 
-/// Pages of any origin may call, as in the reference, which answers preflights with `OK`. An
-/// `OPTIONS` that is no preflight is a request like any other.
-pub(super) async fn cors(request: Request, next: Next) -> Response {
+/// Which web pages may call. The reference lets those of any origin, and so may we, where that is
+/// configured: nobody has to authenticate, and whoever may submit a job may run commands.
+pub(super) async fn cors(State(any): State<AnyOrigin>, request: Request, next: Next) -> Response {
     let asked = request.headers();
     let origin = asked.get(header::ORIGIN).cloned();
     let method = asked.get(header::ACCESS_CONTROL_REQUEST_METHOD).cloned();
     let headers = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    let foreign = origin.as_ref().filter(|origin| !any.0 && !is_of_this_machine(origin));
+    // Without a preflight's method it is a request like any other.
     let preflight = method.filter(|_| request.method() == Method::OPTIONS && origin.is_some());
-    let mut response = match preflight {
-        Some(method) => preflight_answer(method, headers),
-        None => next.run(request).await,
+    let mut response = match (preflight, foreign) {
+        (Some(method), None) => preflight_answer(method, headers),
+        (None, Some(origin)) if !request.method().is_safe() => foreign_page(origin),
+        _ => next.run(request).await,
     };
+    let foreign = foreign.is_some();
     let said = response.headers_mut();
     said.append(header::VARY, HeaderValue::from_static("Origin"));
-    if let Some(origin) = origin {
+    if let Some(origin) = origin.filter(|_| !foreign) {
         said.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         let yes = HeaderValue::from_static("true");
         said.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, yes);
     }
     response
+}
+
+/// Whether web pages of any origin may call.
+#[derive(Clone, Copy)]
+pub(super) struct AnyOrigin(pub bool);
+
+/// Whether a page was served from a loopback address.
+fn is_of_this_machine(origin: &HeaderValue) -> bool {
+    let url = origin.to_str().ok().and_then(|origin| Url::parse(origin).ok());
+    let Some(host) = url.as_ref().and_then(Url::host_str) else { return false };
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// Browsers send plain forms without asking first.
+fn foreign_page(origin: &HeaderValue) -> Response {
+    let origin = String::from_utf8_lossy(origin.as_bytes());
+    let detail = format!(
+        "Pages of {origin} may not call this API; allow_any_origin in its configuration lets them"
+    );
+    ApiError::forbidden(detail).into_response()
 }
 
 fn preflight_answer(method: HeaderValue, headers: Option<HeaderValue>) -> Response {

@@ -43,6 +43,7 @@ pub(super) struct Setup {
     pub settings: Settings,
     pub limits: Limits,
     pub secret_access: bool,
+    pub any_origin: bool,
 }
 
 /// An answer.
@@ -94,6 +95,7 @@ impl Harness {
             secrets: SecretStore::new(records.clone(), sealer),
             broker: broker.clone(),
             secret_access: setup.secret_access,
+            any_origin: setup.any_origin,
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));

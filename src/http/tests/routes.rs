@@ -129,8 +129,8 @@ async fn a_name_may_hold_an_encoded_slash() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_of_any_origin_may_call() {
-    let api = Harness::start().await;
+async fn pages_of_any_origin_may_call_where_that_is_configured() {
+    let api = Harness::set_up(Setup { any_origin: true, ..Setup::default() }).await;
     let plain = api.get("/health/live").await;
     assert_eq!(plain.headers["vary"], "Origin");
     assert!(plain.headers.get("access-control-allow-origin").is_none());
@@ -159,6 +159,34 @@ async fn pages_of_any_origin_may_call() {
         assert_eq!(preflight.headers[name], value, "{name}");
     }
     assert_eq!(api.ask("OPTIONS", JOBS, &[origin]).await.status, 405, "it is no preflight");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_pages_of_this_machine_may_call_otherwise() {
+    let api = Harness::start().await;
+    let method = ("access-control-request-method", "POST");
+    let allowed = "access-control-allow-origin";
+    for origin in ["http://localhost:3000", "http://127.0.0.1", "https://[::1]:8443"] {
+        let asked = [("origin", origin), method];
+        assert_eq!(api.ask("OPTIONS", JOBS, &asked).await.headers[allowed], origin);
+        let called = api.ask("POST", JOBS, &[("origin", origin)]).await;
+        assert_eq!(
+            (called.status, &called.headers[allowed]),
+            (422, &asked[0].1.parse().expect("text"))
+        );
+    }
+    for origin in ["https://studio.example", "http://localhost.example", "null", "http://10.0.0.1"]
+    {
+        let preflight = api.ask("OPTIONS", JOBS, &[("origin", origin), method]).await;
+        assert_eq!((preflight.status, preflight.headers.get(allowed)), (405, None), "{origin}");
+        let read = api.ask("GET", JOBS, &[("origin", origin)]).await;
+        assert_eq!((read.status, read.headers.get(allowed)), (200, None), "no page can see it");
+        let refused = api.ask("POST", &format!("{JOBS}/run-1/cancel"), &[("origin", origin)]).await;
+        let detail = format!(
+            "Pages of {origin} may not call this API; allow_any_origin in its configuration lets them"
+        );
+        refused.answers(403, json!({"detail": detail}));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
