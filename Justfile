@@ -37,7 +37,7 @@ fuzz target seconds="60":
 
 # Write the generated files anew
 gen:
-    ERRAND_UPDATE=1 cargo nextest run --workspace --lib -E 'test(current) | test(schema::)'
+    ERRAND_UPDATE=1 cargo nextest run --workspace --lib -E 'test(current) | test(/^schema::/)'
 
 fmt:
     cargo fmt --all --check
@@ -61,4 +61,4 @@ layers:
     .ci/layers.sh
 
 generated:
-    cargo nextest run --workspace --lib -E 'test(current) | test(schema::)'
+    cargo nextest run --workspace --lib -E 'test(current) | test(/^schema::/)'
