@@ -87,14 +87,14 @@ impl fmt::Display for Table {
         let times = |ratio: Option<f64>| ratio.map_or(String::new(), |it| format!("{it:.0}×"));
         writeln!(
             f,
-            "{:<56} {:>8} {:>8} {:<6} {:>6} {:>9} {:>6} {:>8} {:>6}",
+            "{:<62} {:>8} {:>8} {:<6} {:>6} {:>9} {:>6} {:>8} {:>6}",
             "measure", "median", "p95", "unit", "limit", "reference", "", "tuned", ""
         )?;
         for row in &self.0 {
             let (plain, tuned) = row.reference.unzip();
             writeln!(
                 f,
-                "{:<56} {:>8.1} {:>8} {:<6} {:>6} {:>9} {:>6} {:>8} {:>6}{}",
+                "{:<62} {:>8.1} {:>8} {:<6} {:>6} {:>9} {:>6} {:>8} {:>6}{}",
                 row.what,
                 row.ours,
                 cell(row.p95),
