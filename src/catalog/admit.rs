@@ -2,14 +2,15 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use streams::fact::Submitted;
 use streams::id::JobId;
 use streams::snapshot::Snapshot;
 use workers::ports::{Admission, Catalog, Unavailable};
 
 use super::refusal::{Refusal, SOURCE};
-use super::{CatalogService, names, refs, request};
+use super::request::Request;
+use super::{CatalogService, names, shape};
 use crate::records::{Admitted, Job, NewJob};
 
 #[async_trait]
@@ -30,14 +31,13 @@ impl Catalog for CatalogService {
         let judged = match self.judge(job, workspace, submitted).await {
             Err(Refusal::Unavailable(reason)) => return Err(Unavailable(reason)),
             Ok((name, snapshot)) => (name, Ok(snapshot)),
-            // A refused job has a record too, under a name that nobody else can have.
+            // A refused job has a record too, under a name that nobody else asks for.
             Err(refusal) => (names::generated(job), Err(refusal.to_string())),
         };
         let (name, snapshot) = judged;
-        match self.record(job, workspace, name, snapshot, submitted).await? {
+        match self.record(job, workspace, name.clone(), snapshot, submitted).await? {
             Admitted::NameTaken => {
-                let taken = submitted.name.as_deref().unwrap_or_default();
-                let text = name_taken(taken, workspace);
+                let text = name_taken(&name, workspace);
                 let name = names::generated(job);
                 match self.record(job, workspace, name, Err(text.clone()), submitted).await? {
                     Admitted::Fresh(job) | Admitted::Known(job) => Ok(admission(job)),
@@ -62,22 +62,10 @@ impl CatalogService {
             let text = "The submit fact carries no spec and the job has no record.";
             return Err(Refusal::Unprocessable(text.to_owned()));
         };
-        let spec = request::Spec::read(&Value::Object(spec.clone()))?;
+        let request = Request::read(&json!({"name": submitted.name, "spec": spec}))?;
         self.check_workspace(workspace).await?;
-        let name = match &submitted.name {
-            None => names::generated(job),
-            Some(name) if refs::is_name(name) => {
-                request::fits_a_job(name).map_err(Refusal::Unprocessable)?;
-                name.clone()
-            }
-            Some(name) => {
-                let pattern = refs::NAME_PATTERN;
-                return Err(Refusal::Unprocessable(format!(
-                    "name: '{name}' should match pattern '{pattern}'"
-                )));
-            }
-        };
-        let snapshot = self.resolve(workspace, &name, &spec).await?;
+        let name = request.name.unwrap_or_else(|| names::generated(job));
+        let snapshot = self.resolve(workspace, &name, &request.spec).await?;
         Ok((name, snapshot))
     }
 
@@ -95,6 +83,8 @@ impl CatalogService {
             (None, Some(spec)) => Value::Object(spec.clone()),
             (None, None) => Value::Null,
         };
+        // One that is refused for its depth would make a list with this job unreadable.
+        let request = if shape::too_deep(&request, &[]).is_some() { Value::Null } else { request };
         let new = NewJob {
             id: job,
             workspace: workspace.to_owned(),

@@ -156,7 +156,8 @@ pub(crate) struct Action {
 }
 
 impl Request {
-    /// Reads a body.
+    /// Reads a body. That of a submit fact is put together from its name and its spec, so that
+    /// both refuse with the same words.
     pub(crate) fn read(body: &Value) -> Result<Self, Vec<Violation>> {
         let loc = ["body".into()];
         let mut read = read(&Shape::Object(&BODY), body, &loc)?;
@@ -165,17 +166,6 @@ impl Request {
         request.spec.request = spec;
         request.spec.sent = body["spec"].clone();
         Ok(request)
-    }
-}
-
-impl Spec {
-    /// Reads the spec of a submit fact. Violations name places as in the body of a request, so
-    /// that both refuse with the same words.
-    pub(crate) fn read(spec: &Value) -> Result<Self, Vec<Violation>> {
-        let loc = ["body".into(), "spec".into()];
-        let mut read = read(&Shape::Object(&SPEC), spec, &loc)?;
-        let request = keep_older_names(&mut read, spec)?;
-        Ok(Self { request, sent: spec.clone(), ..typed(&read, &loc)? })
     }
 }
 

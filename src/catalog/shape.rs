@@ -11,7 +11,7 @@ mod violation;
 use serde_json::{Map, Value};
 
 pub(crate) use depth::is_deeper_than;
-pub(crate) use reader::{alternatives, read, read_known};
+pub(crate) use reader::{alternatives, read, read_known, too_deep};
 pub(crate) use violation::pointer_step;
 pub use violation::{Loc, Violation};
 

@@ -51,6 +51,9 @@ impl Body {
 
     /// The body as an object of whatever fields.
     pub(super) fn object(self) -> Answer<Map<String, Value>> {
+        if let Some(violation) = shape::too_deep(&self.0, &["body".into()]) {
+            return Err(invalid(violation));
+        }
         match self.0 {
             Value::Object(fields) => Ok(fields),
             other => {

@@ -1,4 +1,5 @@
-//! Reads JSON by a shape. It goes on after a violation, so that one answer names them all.
+//! Reads JSON by a shape. It goes on after a violation, so that one answer names them all, or as
+//! many as it can hold.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -7,6 +8,17 @@ use super::{Absent, Field, Loc, Range, Shape, Table, Unknown, Violation, is_deep
 /// Objects and lists within each other. What is read here is stored within further documents, and
 /// none of them may become deeper than the JSON reader can read back, which is 127.
 const MAX_DEPTH: usize = 100;
+
+/// Violations of one answer at most: each quotes what was sent, and a body may hold millions.
+const MAX_VIOLATIONS: usize = 100;
+
+/// Why a value is too deep to be kept, if it is.
+pub(crate) fn too_deep(value: &Value, loc: &[Loc]) -> Option<Violation> {
+    is_deeper_than(MAX_DEPTH, value).then(|| {
+        let text = format!("JSON must not be nested deeper than {MAX_DEPTH} levels");
+        Violation::rule(loc, &text, &Value::Null)
+    })
+}
 
 /// Reads a value. `loc` is where it stands, for the violations.
 pub(crate) fn read(shape: &Shape, value: &Value, loc: &[Loc]) -> Result<Value, Vec<Violation>> {
@@ -55,15 +67,18 @@ struct Reader {
 
 impl Reader {
     fn read(mut self, shape: &Shape, value: &Value) -> Result<Value, Vec<Violation>> {
-        if is_deeper_than(MAX_DEPTH, value) {
-            let text = format!("JSON must not be nested deeper than {MAX_DEPTH} levels");
-            return Err(vec![Violation::rule(&self.loc, &text, &Value::Null)]);
+        if let Some(violation) = too_deep(value, &self.loc) {
+            return Err(vec![violation]);
         }
         let read = self.value(shape, value);
+        self.found.truncate(MAX_VIOLATIONS);
         if self.found.is_empty() { Ok(read) } else { Err(self.found) }
     }
 
     fn value(&mut self, shape: &Shape, value: &Value) -> Value {
+        if self.found.len() >= MAX_VIOLATIONS {
+            return Value::Null;
+        }
         match shape {
             Shape::Text | Shape::Checked(_) | Shape::Pattern { .. } | Shape::Short { .. } => {
                 self.text(shape, value)
@@ -236,7 +251,7 @@ impl Reader {
         }
         if self.unknown.unwrap_or(table.unknown) == Unknown::Refused {
             let known = |key: &str| table.fields.iter().any(|field| field.name == key);
-            for (key, value) in given.iter().filter(|(key, _)| !known(key)) {
+            for (key, value) in given.iter().filter(|(key, _)| !known(key)).take(MAX_VIOLATIONS) {
                 self.at(Loc::Key(key.clone()), |reader| {
                     reader.wrong("extra_forbidden", "Extra inputs are not permitted", value)
                 });

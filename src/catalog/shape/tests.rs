@@ -62,3 +62,14 @@ fn numbers_may_be_spelled_as_text_but_are_finite() {
         assert_eq!(found[0].kind, "finite_number");
     }
 }
+
+#[test]
+fn an_answer_is_bounded() {
+    let given = json!({"n": vec![json!({"n": 0}); 100_000]});
+    let shape = Shape::Map(&Shape::List(&Shape::Object(&INNER)));
+    let found = read(&shape, &given, &[]).expect_err("none of them is well");
+    assert_eq!(found.len(), 100);
+    let unknown: Map<_, _> = (0..200).map(|n| (format!("extra-{n}"), json!(0))).collect();
+    let found = read(&Shape::Object(&INNER), &Value::Object(unknown), &[]).expect_err("unknown");
+    assert_eq!(found.len(), 100);
+}
