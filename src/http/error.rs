@@ -63,6 +63,10 @@ impl ApiError {
     pub(super) fn without_inputs(mut self) -> Self {
         for entry in self.detail.as_array_mut().into_iter().flatten() {
             entry["input"] = json!("***");
+            // Where a body is no JSON, this quotes what stands there.
+            if entry["type"] == "json_invalid" {
+                entry["ctx"] = json!({"error": "***"});
+            }
         }
         self
     }

@@ -8,7 +8,7 @@ use super::error::{Answer, ApiError};
 use crate::catalog::Violation;
 use crate::catalog::shape::alternatives;
 use crate::records::filter::Condition;
-use crate::records::{Cursor, Listed, Page, Select, Sort};
+use crate::records::{Cursor, Listed, Page, Select, Sort, SortKey};
 
 /// What a list allows.
 pub(super) struct Rules {
@@ -69,6 +69,19 @@ impl Pairs {
     /// The last value of a key.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The same query with a value for a key that has none.
+    pub(super) fn or(mut self, key: &str, value: &str) -> Self {
+        if self.get(key).is_none() {
+            self.0.push((key.to_owned(), value.to_owned()));
+        }
+        self
+    }
+
+    /// The same query without a key.
+    pub(super) fn without(self, key: &str) -> Self {
+        Self(self.0.into_iter().filter(|(name, _)| name != key).collect())
     }
 
     /// A whole number within bounds; what is wrong is added to `found`.
@@ -166,9 +179,12 @@ impl Asked {
 
 /// Reads an order; what is wrong with it is added to `found`.
 fn sort(word: &str, allowed: &'static [&'static str], found: &mut Vec<Violation>) -> Sort {
-    if let Some(sort) = Sort::read(word)
-        && (allowed.is_empty() || allowed.contains(&sort.key.word()))
-    {
+    let is_allowed = |sort: &Sort| match allowed {
+        // Only jobs have a source, and their lists say what they can be sorted by.
+        [] => sort.key != SortKey::Source,
+        _ => allowed.contains(&sort.key.word()),
+    };
+    if let Some(sort) = Sort::read(word).filter(is_allowed) {
         return sort;
     }
     if !allowed.is_empty() {

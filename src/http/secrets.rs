@@ -14,7 +14,7 @@ use super::{time, workspaces};
 use crate::catalog::MAX_VALUE_BYTES;
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
-use crate::records::{self, SecretRow, Sort};
+use crate::records::{self, SecretRow};
 use crate::secrets::{SecretStoreError, SecretValue};
 
 pub(super) const NEW: Table = Table {
@@ -48,9 +48,9 @@ const RULES: Rules = Rules {
 pub(super) async fn create(
     State(api): State<Api>,
     Path(workspace): Path<String>,
-    body: Body,
+    body: Answer<Body>,
 ) -> Answer<(StatusCode, Json<Value>)> {
-    let mut new = body.read(&NEW).map_err(without_values)?;
+    let mut new = read(body, &NEW)?;
     workspaces::check(&api, &workspace).await?;
     let name = new["name"].as_str().unwrap_or_default().to_owned();
     let value = custody(new["value"].take()).unwrap_or_else(|| SecretValue::new(String::new()));
@@ -67,10 +67,10 @@ pub(super) async fn list(
     Path(workspace): Path<String>,
     query: Pairs,
 ) -> Answer<Json<Value>> {
-    let asked = query.asked(&RULES)?;
+    // As in the reference, any order is taken and none is followed.
+    let asked = query.without("sort").asked(&RULES)?;
     let workspace = workspaces::listed(&api, &workspace).await?;
-    let page = asked.page;
-    let listed = api.records.secrets().list(workspace, page, Sort::NEWEST_FIRST).await?;
+    let listed = api.records.secrets().list(workspace, &asked.select(None)).await?;
     let mut envelope = asked.envelope(listed, |secret| without_nulls(show(&secret)));
     envelope.shift_remove("sort");
     Ok(Json(Value::Object(envelope)))
@@ -89,9 +89,9 @@ pub(super) async fn get(
 pub(super) async fn update(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
-    body: Body,
+    body: Answer<Body>,
 ) -> Answer<Json<Value>> {
-    let mut change = body.read(&CHANGE).map_err(without_values)?;
+    let mut change = read(body, &CHANGE)?;
     let value = custody(change["value"].take());
     let description = change["description"].as_str();
     let changed = api.secrets.update(&workspace, &name, description, value.as_ref()).await;
@@ -161,9 +161,9 @@ fn custody(value: Value) -> Option<SecretValue> {
     }
 }
 
-/// A refusal must not quote the value back.
-fn without_values(error: ApiError) -> ApiError {
-    error.without_inputs()
+/// A refusal must not quote the value back, not even that of a body that is no JSON.
+fn read(body: Answer<Body>, table: &'static Table) -> Answer<Value> {
+    body.and_then(|body| body.read(table)).map_err(ApiError::without_inputs)
 }
 
 /// Sealing fails for reasons that are ours; records fail for reasons that may be the caller's.

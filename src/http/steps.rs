@@ -12,7 +12,7 @@ use super::list::{Pairs, Rules, TooSmall, scope};
 use super::step_filter::StepQuery;
 use super::{job_view, jobs};
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
-use crate::records::{Direction, Job, Sort, SortKey};
+use crate::records::Job;
 
 /// In the reference's order, which its refusals show.
 pub(super) const STATUSES: [&str; 10] = [
@@ -50,9 +50,10 @@ pub(super) const TASK: Table = Table {
     rule: no_rule,
 };
 
+/// The reference has no largest page; ours would hold every job at once.
 const RULES: Rules = Rules {
     page_size: 25,
-    max_page_size: u32::MAX,
+    max_page_size: 1000,
     too_small: TooSmall::GreaterThan,
     sort: &["created_at", "updated_at"],
     pages_of_nothing: 1,
@@ -64,10 +65,8 @@ pub(super) async fn list(
     Path((workspace, name)): Path<(String, String)>,
     query: Pairs,
 ) -> Answer<Json<Value>> {
-    let mut asked = query.asked(&RULES)?;
-    if query.get("sort").is_none() {
-        asked.sort = Sort { key: SortKey::CreatedAt, direction: Direction::Ascending };
-    }
+    let query = query.or("sort", "created_at");
+    let asked = query.asked(&RULES)?;
     let mut wanted = StepQuery::read(&query)?;
     if let Some(name) = scope(&name) {
         wanted.of_job(name);
@@ -75,7 +74,6 @@ pub(super) async fn list(
     let select = asked.select(wanted.filter.condition());
     let listed = api.records.jobs().list(scope(&workspace), &select).await?;
     let mut envelope = asked.envelope(listed, |job| job_view::step_in_list(&job));
-    envelope.insert("sort".to_owned(), json!(query.get("sort").unwrap_or("created_at")));
     if !wanted.echo.is_empty() {
         envelope.insert("filter".to_owned(), Value::Object(wanted.echo));
     }

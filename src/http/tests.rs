@@ -305,6 +305,37 @@ async fn a_refused_request_makes_no_job_whichever_way_it_comes() {
     no_input.answers(422, json!({"detail": detail}));
 }
 
+/// A list of violations over HTTP is one line in a fact's record.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_malformed_request_is_refused_in_the_same_words_whichever_way_it_comes() {
+    let api = Harness::start().await;
+    let deep = (0..122).fold(json!(1), |inner, _| json!([inner]));
+    let cases = [
+        json!({"name": "No", "spec": {"agent": "calc"}}),
+        json!({"name": "x".repeat(52), "spec": {"agent": "calc", "input": "x"}}),
+        json!({"name": "No", "spec": {"agent": "a b", "bogus": 1}}),
+        json!({"name": "deep", "spec": {"agent": "calc", "context": {"x": deep}}}),
+    ];
+    for body in cases {
+        let answer = api.post(&format!("{AGENTS}/jobs/execute"), body.clone()).await;
+        let violations = answer.body["detail"].as_array().expect("a list").iter();
+        let lines = violations.map(|violation| {
+            let loc = violation["loc"].as_array().expect("a list").iter();
+            let loc: Vec<_> = loc.map(|step| step.as_str().expect("a key")).collect();
+            format!("{}: {}", loc.join("."), violation["msg"].as_str().expect("text"))
+        });
+        let text = lines.collect::<Vec<_>>().join("; ");
+        let fact = serde_json::from_value(body).expect("a submit fact");
+        match api.catalog.admit(JobId::new(), "default", &fact).await {
+            Ok(Admission::Refused(refused)) => assert_eq!(refused, text),
+            other => panic!("{other:?}"),
+        }
+    }
+    let list = api.get(JOBS).await;
+    let list = String::from_utf8(list.bytes).expect("it is text");
+    assert!(serde_json::from_str::<Value>(&list).is_ok(), "refused jobs spoil no list");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fact_is_admitted_once() {
     let api = Harness::start().await;
@@ -335,6 +366,14 @@ async fn secrets_do_not_come_out() {
     let refused = api.post(SECRETS, json!({"name": "B", "value": "hunter2hunter2"})).await;
     assert_eq!(refused.status, 422);
     assert!(!refused.body.to_string().contains("hunter2"), "{}", refused.body);
+    let sent = r#"{"name": "other", "value": "hunter2hunter2"}"#;
+    for (kind, body) in [("text/plain", sent), ("application/json", &sent[..sent.len() - 1])] {
+        for (method, path) in [("POST", SECRETS), ("PATCH", &format!("{SECRETS}/tavily"))] {
+            let refused = api.raw(method, path, kind, body).await;
+            assert_eq!(refused.status, 422, "{}", refused.body);
+            assert!(!refused.body.to_string().contains("hunter2"), "{}", refused.body);
+        }
+    }
     let list = api.get(SECRETS).await;
     assert!(list.body.get("sort").is_none() && list.body.get("filter").is_none());
     assert_eq!(api.get(&format!("{SECRETS}/tavily/access")).await.status, 403);

@@ -7,7 +7,7 @@ use sqlx::AnyPool;
 
 use super::listing::List;
 use super::statement::{Read, assembled};
-use super::{Listed, Page, Records, Result, Select, Sort};
+use super::{Listed, Records, Result, Select};
 
 /// The things of one table.
 pub(super) struct Named<T> {
@@ -23,17 +23,6 @@ impl<T> Named<T> {
             .texts([workspace, name])
             .row_as(reads, self.read)
             .await
-    }
-
-    /// A page of a workspace's, or of all.
-    pub(super) async fn list(
-        &self,
-        reads: &AnyPool,
-        workspace: Option<&str>,
-        which: Page,
-        sort: Sort,
-    ) -> Result<Listed<T>> {
-        self.select(reads, workspace, &Select::page(which, sort)).await
     }
 
     /// Those of a workspace's, or of all, that are asked for.

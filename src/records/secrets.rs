@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::named::Named;
 use super::statement::{Row, corrupt, sql};
-use super::{Listed, Page, Records, Result, Sort, fresh_id};
+use super::{Listed, Records, Result, Select, fresh_id};
 
 /// A secret as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,14 +80,9 @@ impl Secrets<'_> {
         SECRETS.get(self.0.reads(), workspace, name).await
     }
 
-    /// A page of a workspace's, or of all.
-    pub async fn list(
-        &self,
-        workspace: Option<&str>,
-        which: Page,
-        sort: Sort,
-    ) -> Result<Listed<SecretRow>> {
-        SECRETS.list(self.0.reads(), workspace, which, sort).await
+    /// Those of a workspace's, or of all, that are asked for.
+    pub async fn list(&self, workspace: Option<&str>, asked: &Select) -> Result<Listed<SecretRow>> {
+        SECRETS.select(self.0.reads(), workspace, asked).await
     }
 
     /// Changes one. A change of nothing leaves its time, too.

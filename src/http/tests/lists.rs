@@ -2,22 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::harness::Harness;
-use super::{AGENTS, FILESETS, JOBS, agent};
+use super::{AGENTS, FILESETS, JOBS, SECRETS, agent};
 use crate::records::NewJob;
 use crate::records::tests::job as story;
 
 const EXECUTE: &str = "/apis/agents/v2/workspaces/default/jobs/execute";
 const WORKSPACES: &str = "/apis/entities/v2/workspaces";
 
-/// The ids of a page, and where the next one begins.
+/// The ids of a page, names where there are none, and where the next one begins.
 async fn page(api: &Harness, path: &str) -> (Vec<String>, Option<String>) {
     let page = api.get(path).await;
     assert_eq!(page.status, 200, "{path}: {}", page.body);
     let items = page.body["data"].as_array().expect("a list").iter();
-    let ids = items.map(|item| item["id"].as_str().expect("an id").to_owned()).collect();
+    let id = |item: &Value| item["id"].as_str().or(item["name"].as_str()).map(str::to_owned);
+    let ids = items.map(|item| id(item).expect("an id or a name")).collect();
     let pagination = page.body["pagination"].as_object().expect("an object");
     let next = pagination.get("next_cursor");
     (ids, next.map(|next| next.as_str().expect("a word").to_owned()))
@@ -32,15 +33,24 @@ async fn every_list_can_be_read_by_cursor() {
             api.post(&format!("{AGENTS}/agents"), agent(&name)).await.status_is(201);
             api.post(FILESETS, json!({"name": name})).await.status_is(200);
             api.post(WORKSPACES, json!({"name": name})).await.status_is(201);
+            api.post(SECRETS, json!({"name": name, "value": "x"})).await.status_is(201);
         }
         let agents = format!("{AGENTS}/agents");
+        let steps = format!("{JOBS}/-/steps");
         for list in [JOBS, EXECUTE, &agents, FILESETS, WORKSPACES] {
             for sort in ["-created_at", "created_at", "updated_at"] {
-                by_cursor(&api, list, sort).await;
+                by_cursor(&api, list, &format!("sort={sort}&")).await;
             }
         }
         for list in [&agents, FILESETS, WORKSPACES] {
-            by_cursor(&api, list, "-name").await;
+            by_cursor(&api, list, "sort=-name&").await;
+        }
+        for list in [&steps, SECRETS, &agents] {
+            by_cursor(&api, list, "").await;
+        }
+        for list in [SECRETS, &agents] {
+            // What they cannot be sorted by is ignored.
+            by_cursor(&api, list, "sort=source&").await;
         }
         refused_cursors(&api).await;
     }
@@ -48,15 +58,15 @@ async fn every_list_can_be_read_by_cursor() {
 
 /// Cursors and numbers lead through the same items in the same order.
 async fn by_cursor(api: &Harness, list: &str, sort: &str) {
-    let (expected, next) = page(api, &format!("{list}?sort={sort}&page_size=100")).await;
+    let (expected, next) = page(api, &format!("{list}?{sort}page_size=100")).await;
     assert_eq!(next, None, "{list}: there is no more");
     let mut seen = Vec::new();
-    let mut path = format!("{list}?sort={sort}&page_size=2");
+    let mut path = format!("{list}?{sort}page_size=2");
     loop {
         let (ids, next) = page(api, &path).await;
         seen.extend(ids);
-        let Some(next) = next else { break };
-        path = format!("{list}?sort={sort}&page_size=2&page_cursor={next}");
+        let Some(next) = next.filter(|_| seen.len() < expected.len()) else { break };
+        path = format!("{list}?{sort}page_size=2&page_cursor={next}");
     }
     assert_eq!(seen, expected, "{list} {sort}");
 }

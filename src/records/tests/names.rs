@@ -77,7 +77,8 @@ async fn secrets(records: &Records) {
     let change = SecretChange { description: Some("model".to_owned()), sealed: None };
     let changed = all.update("default", "key", change).await.expect("it is changed");
     assert_eq!((changed.description.as_deref(), &changed.sealed), (Some("model"), &sealed));
-    let listed = all.list(Some("default"), PAGE, Sort::NEWEST_FIRST).await.expect("it is listed");
+    let asked = Select::page(PAGE, Sort::NEWEST_FIRST);
+    let listed = all.list(Some("default"), &asked).await.expect("it is listed");
     assert_eq!(listed.items, [changed]);
     all.delete("default", "key").await.expect("it is removed");
     assert!(matches!(all.get("default", "key").await, Err(Error::NotFound)));

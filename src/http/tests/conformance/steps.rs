@@ -73,6 +73,9 @@ async fn get_platform_jobs_steps_list_filter() {
         assert_eq!(page["pagination"]["total_pages"], 2);
         assert_eq!(page["data"].as_array().map(Vec::len), Some(1));
         assert_eq!(page["sort"], "created_at");
+        let far = get(&api, &format!("-/steps?page={}&page_size=1000", u32::MAX)).await;
+        assert_eq!(far["data"], json!([]));
+        api.get(&format!("{JOBS}/-/steps?page_size=1001")).await.status_is(422);
     }
 }
 
