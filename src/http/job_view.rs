@@ -69,7 +69,7 @@ pub(super) fn typed_in_list(job: &Job) -> Value {
 /// A generic record in a list: without nulls, except inside its spec.
 pub(super) fn generic_in_list(job: &Job) -> Value {
     let mut shown = without_nulls(generic(job));
-    shown["platform_spec"] = without_nulls(shown["platform_spec"].take());
+    shown["platform_spec"] = json!({"steps": [step_spec_in_list(job)]});
     shown
 }
 
@@ -126,6 +126,15 @@ fn step_spec(job: &Job) -> Value {
         "config": spec(job),
         "lifecycle": {"staleness_timeout_seconds": 0},
     })
+}
+
+/// The same in a list: without nulls, except inside its spec.
+fn step_spec_in_list(job: &Job) -> Value {
+    let mut shown = step_spec(job);
+    for variable in shown["environment"].as_array_mut().into_iter().flatten() {
+        *variable = without_nulls(variable.take());
+    }
+    shown
 }
 
 fn phase_times(job: &Job) -> Map<String, Value> {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use streams::id::Attempt;
 use streams::outcome::Status;
 
-use super::{STEP, fileset, spec, step_spec};
+use super::{STEP, fileset, spec, step_spec_in_list};
 use crate::catalog::names;
 use crate::http::list::without_nulls;
 use crate::http::time;
@@ -37,7 +37,7 @@ pub(in crate::http) fn step_in_list(job: &Job) -> Value {
         "fileset": fileset(job),
         "workspace": job.workspace,
         "name": STEP,
-        "step_spec": step_spec(job),
+        "step_spec": step_spec_in_list(job),
         "status": job.status,
         "status_details": step_details(job),
         "error_details": job.error_details,

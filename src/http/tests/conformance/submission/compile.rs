@@ -108,6 +108,11 @@ async fn compile_injects_secret_env_and_compute_resources() {
     let from = json!({"name": "tavily"});
     let env = json!([{"name": "TAVILY_API_KEY", "value": null, "from_secret": from}]);
     assert_eq!(step["environment"], env);
+    let env = json!([{"name": "TAVILY_API_KEY", "from_secret": from}]);
+    let jobs = api.get(crate::http::tests::JOBS).await;
+    assert_eq!(jobs.body["data"][0]["platform_spec"]["steps"][0]["environment"], env);
+    let steps = api.get(&format!("{}/-/steps", crate::http::tests::JOBS)).await;
+    assert_eq!(steps.body["data"][0]["step_spec"]["environment"], env);
     assert_eq!(made.body["spec"]["compute"]["resources"], resources);
     let asked = snapshot(&api, environment).await.resources;
     assert_eq!((asked.limits.cpu_millis, asked.limits.gpus), (Some(2000), Some(2)));
