@@ -21,6 +21,9 @@ use crate::records::Job;
 const MOST_LINES: u32 = 10_000;
 const PAGE_LINES: u64 = 100;
 
+/// Far more than a cursor of ours has. What base58 takes to read grows with the square.
+const MOST_CURSOR_BYTES: usize = 1024;
+
 /// A place in the log, as callers hold it.
 #[derive(Debug, PartialEq, Eq)]
 enum Cursor {
@@ -176,6 +179,9 @@ impl Cursor {
     }
 
     fn decode(word: &str) -> Option<Self> {
+        if word.len() > MOST_CURSOR_BYTES {
+            return None;
+        }
         let text = String::from_utf8(bs58::decode(word).into_vec().ok()?).ok()?;
         let (kind, rest) = text.split_once(':')?;
         match (kind, rest.split_once(':')) {
