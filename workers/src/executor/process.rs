@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use serde_json::Value;
 use streams::id::Attempt;
 use streams::snapshot::ObjectRef;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::time::Instant;
 use tokio_util::io::SyncIoBridge;
 
@@ -103,9 +103,9 @@ impl Process {
         }
     }
 
-    async fn spawn(&self, dir: &RunDir) -> Result<(), Error> {
+    fn spawn(&self, dir: &RunDir) -> Result<Child, Error> {
         let errors = File::create(dir.root().join("runner.err"))?;
-        let mut child = Command::new(&self.runner)
+        Command::new(&self.runner)
             .arg("supervise")
             .arg(dir.root())
             .stdin(Stdio::null())
@@ -116,23 +116,7 @@ impl Process {
             .map_err(|error| {
                 let runner = self.runner.display();
                 Error::Unavailable(format!("cannot start {runner}: {error}"))
-            })?;
-        let deadline = Instant::now() + START;
-        while is_starting(dir)? {
-            if let Some(status) = child.try_wait()? {
-                let said = fs::read_to_string(dir.root().join("runner.err")).unwrap_or_default();
-                return Err(Error::Unavailable(format!(
-                    "the runner ended at once: {status}: {said}"
-                )));
-            }
-            if Instant::now() > deadline {
-                return Err(Error::Unavailable("the runner did not start in time".to_owned()));
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-        // Somebody must wait for it, or it stays a zombie for as long as this worker lives.
-        tokio::spawn(async move { child.wait().await });
-        Ok(())
+            })
     }
 }
 
@@ -163,12 +147,23 @@ impl Executor for Process {
             return Ok(());
         }
         dir.touch_lease()?;
-        // Last before the start, and gone after it whatever becomes of it.
-        let secrets = Unlinked(dir.secrets());
+        let unlink = || {
+            let _ = fs::remove_file(dir.secrets());
+        };
+        // Last before the start.
         if !plan.secrets.is_empty() {
-            run_dir::write_json(&secrets.0, &plan.secrets, 0o600)?;
+            run_dir::write_json(&dir.secrets(), &plan.secrets, 0o600)?;
         }
-        self.spawn(&dir).await
+        let mut child = self.spawn(&dir).inspect_err(|_| unlink())?;
+        // The runner takes them off the disk. A worker that is stopped while it waits here must
+        // not take them from it, so they are removed only where no runner is left to do it.
+        let begun = begun(&dir, &mut child).await;
+        if begun.is_err() && !matches!(child.try_wait(), Ok(None)) {
+            unlink();
+        }
+        // Somebody must wait for it, or it stays a zombie for as long as this worker lives.
+        tokio::spawn(async move { child.wait().await });
+        begun
     }
 
     async fn renew(&self, run: RunName) -> Result<(), Error> {
@@ -212,8 +207,23 @@ impl Executor for Process {
     }
 }
 
-/// Whether the runner has yet to pass its start gate, or to take its secrets: who removes them
-/// before that takes them from the agent.
+/// Waits until a runner has begun, or has ended without.
+async fn begun(dir: &RunDir, child: &mut Child) -> Result<(), Error> {
+    let deadline = Instant::now() + START;
+    while is_starting(dir)? {
+        if let Some(status) = child.try_wait()? {
+            let said = fs::read_to_string(dir.root().join("runner.err")).unwrap_or_default();
+            return Err(Error::Unavailable(format!("the runner ended at once: {status}: {said}")));
+        }
+        if Instant::now() > deadline {
+            return Err(Error::Unavailable("the runner did not start in time".to_owned()));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+/// Whether the runner has yet to pass its start gate, or to take its secrets.
 fn is_starting(dir: &RunDir) -> io::Result<bool> {
     Ok(match dir.life()? {
         Life::Fresh => true,
@@ -269,15 +279,6 @@ fn make_writable(directory: &Path) {
     }
 }
 
-/// A file that does not outlive this value.
-struct Unlinked(PathBuf);
-
-impl Drop for Unlinked {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 /// What a bundle or a name does to the disk once, it does again.
 const LASTING: [Errno; 6] =
     [Errno::NAMETOOLONG, Errno::NOTDIR, Errno::ISDIR, Errno::LOOP, Errno::INVAL, Errno::ILSEQ];
@@ -295,3 +296,6 @@ impl From<io::Error> for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+
+use streams::id::JobId;
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use super::*;
+use crate::store::StoreConfig;
+
+/// Nothing here asks the store.
+fn no_store() -> Store {
+    Store::new(&StoreConfig {
+        endpoint: "http://127.0.0.1:9".to_owned(),
+        bucket: "none".to_owned(),
+        access_key: "key".to_owned(),
+        secret_key: "secret".to_owned(),
+        region: "us-east-1".to_owned(),
+    })
+}
+
+fn plan() -> RunPlan {
+    let launch = serde_json::json!({
+        "version": 1, "run": "", "job_name": "", "workspace": "", "agent": {}, "input": "",
+        "context": {}, "timeout_seconds": 1, "grace_seconds": 1, "env": {}, "adapter_dirs": [],
+        "output_limit_bytes": 1,
+    });
+    RunPlan {
+        launch: serde_json::from_value(launch).expect("it is a launch"),
+        workdir: ObjectRef { key: String::new(), size: 0, sha256: String::new() },
+        ethos: None,
+        secrets: BTreeMap::from([("KEY".to_owned(), "value".to_owned())]),
+    }
+}
+
+/// Starts a runner that is this script, and stops waiting for it soon. Answers whether the
+/// secrets are still on the disk.
+async fn left_by(script: &str) -> bool {
+    let directory = TempDir::new().expect("a temporary directory");
+    let runner = directory.path().join("runner");
+    fs::write(&runner, format!("#!/bin/sh\n{script}\n")).expect("it is written");
+    fs::set_permissions(&runner, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let process = Process::new(directory.path().join("runs"), runner, no_store());
+    let process = process.expect("a directory can be made");
+    let run = RunName { job: JobId::new(), attempt: Attempt::FIRST };
+    let dir = process.dir(run);
+    fs::create_dir(dir.root()).expect("a directory can be made");
+    let started = timeout(Duration::from_millis(500), process.start(run, &plan())).await;
+    assert!(!matches!(started, Ok(Ok(()))), "no start gate was passed");
+    dir.secrets().exists()
+}
+
+#[tokio::test]
+async fn secrets_are_left_only_to_a_runner_that_still_takes_them() {
+    assert!(left_by("exec sleep 2").await, "the worker was stopped, and the runner goes on");
+    let ends = "exit 1";
+    let within = Duration::from_secs(20);
+    let gone = async { while left_by(ends).await {} };
+    timeout(within, gone).await.expect("a runner that ended leaves none");
+}
