@@ -21,12 +21,18 @@ pub(super) async fn pause(
     Path((workspace, name)): Path<(String, String)>,
 ) -> Answer<Json<Value>> {
     let mut job = find(&api, &workspace, &name).await?;
-    if waits(&job) && job.hold != Hold::Held {
-        // The workers are told first: a record that says more than they know would not hold.
-        if Holds::new(api.broker.clone()).hold(job.id, "api").await? {
-            let held = api.records.jobs().hold(job.id).await;
-            job = or_not_found(held, || missing(&workspace, &name))?;
+    let holds = Holds::new(api.broker.clone());
+    if waits(&job) && !holds.is_claimed(job.id).await? {
+        let (jobs, missing) = (api.records.jobs(), || missing(&workspace, &name));
+        // Recorded before the workers are told: a server that dies in between leaves a job that
+        // starts all the same, and none that is held without anybody seeing it. And after, so
+        // that of a pause and a resume at once, both sides have the same one last.
+        or_not_found(jobs.hold(job.id).await, missing)?;
+        if holds.hold(job.id, "api").await? {
+            job = or_not_found(jobs.hold(job.id).await, missing)?;
             told(&api, &job, "pause").await;
+        } else {
+            job = or_not_found(jobs.release(job.id).await, missing)?;
         }
     }
     Ok(Json(job_view::generic(&job)))
@@ -39,10 +45,13 @@ pub(super) async fn resume(
 ) -> Answer<Json<Value>> {
     let mut job = find(&api, &workspace, &name).await?;
     if job.hold == Hold::Held {
-        // Also a job that is recorded as held and runs: nothing of a hold may stay behind.
-        Holds::new(api.broker.clone()).release(job.id).await?;
+        // Also a job that is recorded as held and runs: nothing of a hold may stay behind. Twice,
+        // for the reason that a pause records twice.
+        let holds = Holds::new(api.broker.clone());
+        holds.release(job.id).await?;
         let released = api.records.jobs().release(job.id).await;
         job = or_not_found(released, || missing(&workspace, &name))?;
+        holds.release(job.id).await?;
         told(&api, &job, "resume").await;
     }
     Ok(Json(job_view::generic(&job)))

@@ -19,10 +19,13 @@ impl Holds {
         Self(broker)
     }
 
-    /// Holds a job back; says whether that is still possible.
+    /// Holds a job back; says whether it is held. Where somebody held it before, that one has
+    /// found out whether it was in time, and nobody else takes the hold away.
     pub async fn hold(&self, job: JobId, by: &str) -> Result<bool, Error> {
         let note = json!({"v": 1, "by": by, "at": Timestamp::now()}).to_string();
-        self.0.create(Bucket::Holds, &job.to_string(), note.into()).await?;
+        if self.0.create(Bucket::Holds, &job.to_string(), note.into()).await?.is_none() {
+            return Ok(true);
+        }
         // A worker claims and then looks here once more, so one of the two is seen.
         let claimed = self.is_claimed(job).await?;
         if claimed {
@@ -46,7 +49,11 @@ impl Holds {
         Ok(self.is_held(job).await? && !self.is_claimed(job).await?)
     }
 
-    async fn is_claimed(&self, job: JobId) -> Result<bool, Error> {
+    /// Whether a worker has begun with it.
+    pub async fn is_claimed(&self, job: JobId) -> Result<bool, Error> {
         Ok(self.0.get(Bucket::Claims, &job.to_string()).await?.is_some())
     }
 }
+
+#[cfg(test)]
+mod tests;
