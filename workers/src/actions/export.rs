@@ -28,6 +28,9 @@ use pattern::Pattern;
 /// Files of one job at most; their names are held in memory.
 const MAX_FILES: usize = 10_000;
 
+/// Filesets of such names show the results of jobs; nothing is written there.
+const JOB_FILESET: &str = "job-fileset-";
+
 /// Bytes a chunk on the way to the store, and how many of them.
 const CHUNK_BYTES: usize = 256 * 1024;
 const CHUNKS: usize = 4;
@@ -85,6 +88,13 @@ pub(super) fn definition() -> Definition {
 pub(super) fn check(config: &Map<String, Value>, workspace: &str) -> Result<(), String> {
     let config: Config = super::read(config)?;
     patterns(&config.paths)?;
+    if config.fileset.starts_with(JOB_FILESET) {
+        return Err(format!(
+            "fileset: names beginning with '{JOB_FILESET}' are kept for the results of jobs, got \
+             '{}'",
+            config.fileset
+        ));
+    }
     match config.workspace {
         Some(other) if other != workspace => Err(format!(
             "workspace: '{other}' is not the job's workspace '{workspace}'; files are exported \

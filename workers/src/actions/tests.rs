@@ -86,3 +86,16 @@ fn formats_are_asserted_and_everything_is_said_at_once() {
         assert!(refused.contains(expected), "{refused}\n{expected}");
     }
 }
+
+#[test]
+fn files_are_exported_into_filesets_that_can_be_made() {
+    let registry = Registry::built_in(Webhooks::new(false));
+    let check = |fileset: &str| {
+        let config = json!({"fileset": fileset, "paths": ["a"]});
+        let config = config.as_object().expect("an object");
+        registry.check("agents.export-files", config, "w").map(drop).map_err(|no| no.to_string())
+    };
+    assert_eq!(check("reports"), Ok(()));
+    let refused = check("job-fileset-run-1").expect_err("it is a job's");
+    assert!(refused.contains("fileset: names beginning with 'job-fileset-' are kept"), "{refused}");
+}
