@@ -211,6 +211,31 @@ async fn killed_while_a_program_runs() {
     assert_eq!(fs::read_to_string(runs).expect("it ran"), "run\n", "it ran once");
 }
 
+/// A worker that comes back looks after each program that runs, also with fewer slots than before:
+/// the lease of one that waited for a slot would run out.
+#[tokio::test]
+async fn programs_that_run_need_no_slot() {
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let script = format!(
+        r#"cd {}; who=$(sed 's/.*"who":"\([a-z]*\)".*/\1/'); touch $who.runs
+        until [ -f $who.go ]; do sleep 0.1; done"#,
+        scratch.path().display()
+    );
+    let mut installed = with(&script, json!({})).await;
+    let api = installed.platform.api();
+    let first = followed_by(&api, "echo ok", KIND, json!({"who": "first"})).await;
+    exists(&scratch.path().join("first.runs")).await;
+    let second = followed_by(&api, "echo ok", KIND, json!({"who": "second"})).await;
+    exists(&scratch.path().join("second.runs")).await;
+    installed.platform.kill().await;
+    let options = Options { slots: 1, ..self::installed(installed.directory.path()) };
+    let platform = installed.platform.restart(options).await;
+    for (job, name) in [(second, "second.go"), (first, "first.go")] {
+        fs::write(scratch.path().join(name), "").expect("it is let go");
+        assert_eq!(job.at(platform.api()).ends(LATER).await["status"], "completed", "{name}");
+    }
+}
+
 /// With its supervisor, nobody is left who could know how it ended: it has failed, and it is not
 /// run again.
 #[tokio::test]

@@ -12,7 +12,7 @@ use crate::step::{Context, StepError};
 use crate::store::Store;
 
 /// Bytes of a run result that ride in an announcement; a longer one is left out.
-const RUN_RESULT_BYTES: usize = 32 * 1024;
+const RUN_RESULT_BYTES: u64 = 32 * 1024;
 
 /// A job whose agent succeeded.
 pub(crate) struct Occasion<'a> {
@@ -45,13 +45,17 @@ impl Occasion<'_> {
         found.ok_or_else(|| format!("the job has no result '{name}'"))
     }
 
-    /// What Fabric returned, and how many bytes it has.
-    pub(crate) async fn run_result(&self) -> Result<(Value, usize), StepError> {
+    /// What Fabric returned, unless that is more than so many bytes; and how many it is.
+    pub(crate) async fn run_result(&self, limit: u64) -> Result<(Value, u64), StepError> {
         let Ok(saved) = self.result(name::FABRIC_RUN_RESULT) else { return Ok((Value::Null, 0)) };
+        let size = saved.object.size;
+        if size > limit {
+            return Ok((Value::Null, size));
+        }
         let missing = || StepError::retry(format!("object {} is gone", saved.object.key));
         let bytes = self.store.read(&saved.object.key).await?.ok_or_else(missing)?;
         let value = serde_json::from_slice(&bytes).map_err(StepError::retry)?;
-        Ok((value, bytes.len()))
+        Ok((value, size))
     }
 
     /// What is told to the world: the same bytes for every delivery.
@@ -66,7 +70,7 @@ impl Occasion<'_> {
                 "complete": result.complete,
             })
         });
-        let (run_result, bytes) = self.run_result().await?;
+        let (run_result, bytes) = self.run_result(RUN_RESULT_BYTES).await?;
         let announcement = json!({
             "type": "errand.job.succeeded",
             "timestamp": self.invoked.run.as_ref().map_or(self.job.at, ended_at),
@@ -75,7 +79,7 @@ impl Occasion<'_> {
                 "job_id": self.job.job.http(),
                 "workspace": self.job.workspace,
                 "agent": self.agent(),
-                "fabric_run_result": (bytes <= RUN_RESULT_BYTES).then_some(run_result),
+                "fabric_run_result": run_result,
                 "fabric_run_result_bytes": bytes,
                 "results": results.collect::<Vec<_>>(),
             },

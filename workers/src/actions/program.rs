@@ -79,7 +79,14 @@ impl Programs {
         config: &Map<String, Value>,
     ) -> Result<Done, StepError> {
         let job = occasion.job.job;
-        let _slot = self.slots.acquire().await.map_err(StepError::retry)?;
+        // The next number after the agent's: its directory, its log and its results have names
+        // that no attempt of the agent has.
+        let name = RunName { job, attempt: Attempt(occasion.attempt().0 + 1) };
+        // One that was started before is not kept waiting: its lease would run out.
+        let _slot = match self.executor.look(name).await? {
+            Life::Fresh => Some(self.slots.acquire().await.map_err(StepError::retry)?),
+            Life::Running | Life::Ended(_) | Life::Lost => self.slots.try_acquire().ok(),
+        };
         let held = match self.claims.take(job).await? {
             Grant::Held(held) => held,
             Grant::Busy(after) => {
@@ -87,9 +94,6 @@ impl Programs {
                 return Err(StepError::Retry { after, reason });
             }
         };
-        // The next number after the agent's: its directory, its log and its results have names
-        // that no attempt of the agent has.
-        let name = RunName { job, attempt: Attempt(occasion.attempt().0 + 1) };
         let run = Run { occasion, manifest, config, name, agent: agent(manifest) };
         tokio::select! {
             done = self.under_claim(&run, &held) => done,
@@ -189,7 +193,7 @@ impl Programs {
             "agent": run.occasion.agent(),
             "agent_config": snapshot.spec.agent.config,
             "config": run.config,
-            "fabric_run_result": run.occasion.run_result().await?.0,
+            "fabric_run_result": run.occasion.run_result(u64::MAX).await?.0,
             "deadline": deadline,
         }))
     }
@@ -244,7 +248,6 @@ impl Programs {
     /// Keeps the claim, and with it the lease of the run; comes back when it is lost.
     async fn keep(&self, run: RunName, held: &Held<'_>) -> Gone {
         loop {
-            tokio::time::sleep(RENEW).await;
             let asked = Instant::now();
             match held.renew().await {
                 // Only right after the claim was: were this worker cut off for long, another may
@@ -264,6 +267,7 @@ impl Programs {
                 }
                 Err(Gone::Broker(error)) => tracing::warn!(%error, "the claim is renewed later"),
             }
+            tokio::time::sleep(RENEW).await;
         }
     }
 }
