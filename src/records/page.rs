@@ -50,7 +50,7 @@ impl Page {
     }
 
     pub(super) fn offset(self) -> i64 {
-        i64::from(self.page.saturating_sub(1)) * i64::from(self.page_size)
+        i64::from(self.page.saturating_sub(1)).saturating_mul(i64::from(self.page_size))
     }
 }
 

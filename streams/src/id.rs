@@ -104,7 +104,10 @@ impl FromStr for JobId {
     fn from_str(word: &str) -> Result<Self, NoJobId> {
         let uuid = match word.strip_prefix(HTTP_PREFIX) {
             Some(base58) => {
-                bs58::decode(base58).into_vec().ok().and_then(|bytes| Uuid::from_slice(&bytes).ok())
+                // Into a place of the right size: a long word is given up early.
+                let mut bytes = [0; 16];
+                let length = bs58::decode(base58).onto(&mut bytes);
+                (length == Ok(bytes.len())).then(|| Uuid::from_bytes(bytes))
             }
             // Only the hyphenated form: subjects must have one spelling an id.
             None => Uuid::parse_str(word).ok().filter(|uuid| uuid.hyphenated().to_string() == word),

@@ -17,6 +17,7 @@ fn other_words_are_no_cursors() {
         "äöü",
         &bs58::encode("f:-1").into_string(),
         &bs58::encode("q:1").into_string(),
+        &bs58::encode(format!("t:1:{}", "x".repeat(1024))).into_string(),
     ] {
         assert_eq!(Cursor::decode(word), None, "{word}");
     }

@@ -23,6 +23,12 @@ proptest! {
     }
 
     #[test]
+    fn a_long_word_is_given_up_early(length in 30..200_000usize) {
+        let word = format!("platform-job-{}", "z".repeat(length));
+        prop_assert!(word.parse::<JobId>().is_err());
+    }
+
+    #[test]
     fn only_the_two_spellings_are_accepted(word in near_id()) {
         if let Ok(id) = word.parse::<JobId>() {
             prop_assert!(word == id.to_string() || word == id.http(), "{word}");
