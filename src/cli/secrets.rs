@@ -1,6 +1,7 @@
 //! `errand secrets`. A value comes from stdin, a file or a variable, never from an argument:
 //! the command lines of others are visible to everybody.
 
+use std::env::VarError;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
@@ -98,8 +99,13 @@ impl Command {
 impl Given {
     fn value(&self, session: &Session) -> anyhow::Result<String> {
         if let Some(variable) = &self.from_env {
-            return std::env::var(variable)
-                .map_err(|error| Usage(format!("variable {variable}: {error}")).into());
+            // The error's own words hold the value when it is no text.
+            return std::env::var(variable).map_err(|error| match error {
+                VarError::NotPresent => Usage(format!("variable {variable} is not set")).into(),
+                VarError::NotUnicode(_) => {
+                    Usage(format!("variable {variable} is not UTF-8")).into()
+                }
+            });
         }
         let file = self.from_file.as_deref().unwrap_or(Path::new("-"));
         if file == Path::new("-") && std::io::stdin().is_terminal() {
