@@ -2,7 +2,7 @@
 
 mod flags;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -61,6 +61,12 @@ impl Execute {
             [("name", self.name), ("description", self.description), ("profile", self.profile)];
         for (key, text) in texts {
             body.extend(text.map(|text| (key.to_owned(), json!(text))));
+        }
+        let stdin = Some(Path::new("-"));
+        if self.spec_file.as_deref() == stdin && self.input_file.as_deref() == stdin {
+            let text =
+                "stdin can be the spec (--spec-file -) or the input (--input-file -), not both";
+            return Err(Usage(text.to_owned()).into());
         }
         // File, then JSON, then flags.
         let mut spec = Map::new();

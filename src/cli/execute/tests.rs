@@ -104,6 +104,8 @@ fn the_input_may_begin_with_a_dash_and_come_from_a_file_as_it_is() {
     let file = file.to_str().expect("a path");
     check(&["--input-file", file], json!({"spec": {"input": "one\ntwo\n"}}));
     assert!(body(&["--input", "x", "--input-file", file]).is_err(), "both");
+    let error = body(&["--spec-file", "-", "--input-file", "-"]).expect_err("both are stdin");
+    assert!(error.is::<Usage>(), "{error}");
 }
 
 #[test]
