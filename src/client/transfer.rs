@@ -1,5 +1,6 @@
 //! Files up and down, streamed: memory stays flat for any size.
 
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,7 @@ pub struct Download {
 }
 
 impl Client {
-    /// Uploads a regular file with its mode.
+    /// Uploads a regular file with its mode, but for what the server does not keep: set-id bits.
     pub async fn upload(&self, path: &str, file: &Path) -> Result<Value, Error> {
         let failed = |reason| Error::File { path: file.to_owned(), reason };
         let opened = tokio::fs::File::open(file).await.map_err(failed)?;
@@ -45,7 +46,7 @@ impl Client {
             .request(&self.patient, Method::PUT, path)
             .header(CONTENT_TYPE, "application/octet-stream")
             .header(CONTENT_LENGTH, metadata.len())
-            .header(MODE_HEADER, format!("{:o}", metadata.permissions().mode() & 0o7777))
+            .header(MODE_HEADER, format!("{:o}", metadata.permissions().mode() & 0o777))
             .body(reqwest::Body::wrap_stream(ReaderStream::with_capacity(opened, 64 * 1024)));
         self.json(request).await
     }
@@ -78,6 +79,8 @@ impl Download {
         let failed = |reason| Error::File { path: target.to_owned(), reason };
         let expected = self.header("content-length").and_then(|length| length.parse().ok());
         let digest = self.header(SHA256_HEADER).map(str::to_lowercase);
+        let mode = self.header(MODE_HEADER).and_then(|mode| u32::from_str_radix(mode, 8).ok());
+        let mode = mode.filter(|mode| *mode <= 0o777);
         // Not made of the target's name, which may be as long as names can be.
         let name = format!(".errand-{}.part", uuid::Uuid::new_v4().simple());
         let temporary = Partial(target.with_file_name(name));
@@ -96,6 +99,9 @@ impl Download {
             progress(size, expected);
         }
         file.flush().await.map_err(failed)?;
+        if let Some(mode) = mode {
+            file.set_permissions(Permissions::from_mode(mode)).await.map_err(failed)?;
+        }
         let sha256 = hex::encode(hash.finalize());
         let wrong = match (expected, digest) {
             (Some(expected), _) if expected != size => {
