@@ -113,13 +113,9 @@ fn plan(
         let relative = String::new();
         vec![Found { relative, path: source.to_owned(), size: metadata.len() }]
     };
-    let prefix = match (metadata.is_dir(), contents_only || !target.is_dir) {
-        // A file under its own name in a directory, or under the name that was typed.
-        (false, _) if target.is_dir => join(&target.path, &name()?),
-        (false, _) => target.path.clone(),
-        (true, _) if contents_only => target.path.clone(),
-        (true, _) => join(&target.path, &name()?),
-    };
+    // A file lies under its own name in a directory, or under the name that was typed.
+    let below_its_name = if metadata.is_dir() { !contents_only } else { target.is_dir };
+    let prefix = if below_its_name { join(&target.path, &name()?) } else { target.path.clone() };
     for file in &mut found {
         file.relative = join(&prefix, &file.relative);
     }

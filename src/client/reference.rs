@@ -33,8 +33,13 @@ impl FromStr for FileRef {
             Some((workspace, fileset)) => (Some(workspace), fileset),
             None => (None, name),
         };
-        if fileset.is_empty() || workspace.is_some_and(str::is_empty) {
-            return bad("a name is empty");
+        for name in [Some(fileset), workspace].into_iter().flatten() {
+            match name {
+                "" => return bad("a name is empty"),
+                // In an address it would lead elsewhere.
+                "." | ".." => return bad("a dot is no name"),
+                _ => {}
+            }
         }
         if fileset.contains('/') {
             return bad("a path stands behind '#'");

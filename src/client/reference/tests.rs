@@ -32,6 +32,8 @@ fn other_text_is_refused_with_the_reason() {
     refused("", "a name is empty");
     refused("/src", "a name is empty");
     refused("team/", "a name is empty");
+    refused("..", "a dot is no name");
+    refused("./src#a", "a dot is no name");
     refused("a/b/c", "behind '#'");
     refused("src#/etc", "absolute");
     refused("src#a/../b", "leads out");
