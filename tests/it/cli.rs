@@ -3,9 +3,9 @@
 mod contexts;
 mod environments;
 mod exits;
-mod flows;
 mod lists;
 mod proxy;
+mod register;
 mod things;
 mod watch;
 
@@ -26,13 +26,13 @@ harnesses:
 ";
 
 /// Runs a command to its end.
-fn run(platform: &Platform, args: &[&str]) -> Output {
+pub fn run(platform: &Platform, args: &[&str]) -> Output {
     platform.cli().args(args).current_dir(platform.scratch()).output().expect("errand runs")
 }
 
 /// The one JSON document that a command prints when it succeeds.
 #[track_caller]
-fn json(platform: &Platform, args: &[&str]) -> Value {
+pub fn json(platform: &Platform, args: &[&str]) -> Value {
     let output = run(platform, args);
     assert!(output.status.success(), "{args:?}: {output:?}");
     serde_json::from_slice(&output.stdout).expect("exactly one JSON document")
@@ -40,26 +40,26 @@ fn json(platform: &Platform, args: &[&str]) -> Value {
 
 /// Runs a command that fails, and gives what it says.
 #[track_caller]
-fn fails(platform: &Platform, args: &[&str], code: i32) -> String {
+pub fn fails(platform: &Platform, args: &[&str], code: i32) -> String {
     let output = run(platform, args);
     assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
     assert!(output.stdout.is_empty(), "{args:?}: {output:?}");
     text(output.stderr)
 }
 
-fn text(bytes: Vec<u8>) -> String {
+pub fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
 /// The values of a key in a list's entries.
-fn each(list: &Value, key: &str) -> Vec<String> {
+pub fn each(list: &Value, key: &str) -> Vec<String> {
     let entries = list["data"].as_array().expect("a list").iter();
     entries.map(|entry| entry[key].as_str().expect("text").to_owned()).collect()
 }
 
 /// Registers the greeter in a workspace.
 #[track_caller]
-fn register_greeter(platform: &Platform, workspace: &str, name: &str) {
+pub fn register_greeter(platform: &Platform, workspace: &str, name: &str) {
     let dir = platform.scratch().join(format!("{workspace}-{name}"));
     std::fs::create_dir(&dir).expect("a directory");
     let file = dir.join("agent.yaml");

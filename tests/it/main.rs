@@ -24,4 +24,5 @@ mod official_client;
 
 mod apart;
 mod cli;
+mod seed_examples;
 mod up;

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{MOST_BYTES, lift_registration, own_files};
+use super::{MOST_BYTES, Register, lift_registration, own_files};
 
 #[test]
 fn registration_is_lifted_out_of_the_config() {
@@ -19,6 +19,26 @@ fn unknown_registration_keys_are_refused_by_name() {
     config.insert("helix_registration".into(), json!({"default_inptu": "hi"}));
     let error = lift_registration(&mut config).expect_err("it is unknown").to_string();
     assert!(error.contains("unknown key 'default_inptu'"), "{error}");
+}
+
+#[test]
+fn an_agent_config_that_cannot_be_read_is_named_with_the_reason() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let agent_config = dir.path().join("agent.yaml");
+    let register = Register { name: "a".to_owned(), agent_config, description: None, force: false };
+    let refused = |text: Option<&[u8]>, reason: &str| {
+        if let Some(text) = text {
+            std::fs::write(&register.agent_config, text).expect("a file");
+        }
+        let error = format!("{:#}", register.body().expect_err(reason));
+        assert!(error.contains(&register.agent_config.display().to_string()), "{error}");
+        assert!(error.contains(reason), "{error}");
+    };
+    refused(None, "cannot read agent config");
+    refused(Some(b"name: \xff"), "cannot read agent config");
+    refused(Some(b"name: [a"), "is not valid YAML");
+    refused(Some(b"- name"), "must be a mapping");
+    refused(Some(b"helix_registration: 7"), "expected a mapping, got 7");
 }
 
 #[test]

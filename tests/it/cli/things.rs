@@ -1,6 +1,10 @@
 //! Workspaces, secrets, filesets and the parts of a job: made, shown, changed, deleted.
 
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
 use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use serde_json::json;
@@ -68,10 +72,44 @@ async fn secrets_take_their_value_from_a_variable_a_file_or_stdin() {
     let changed = ask(&platform, &["secrets", "update", "token", "--description", "e"]);
     assert_eq!(changed["description"], "e", "{changed}");
     let said = fails(&platform, &["secrets", "update", "token", "--from-env", "NOT_SET_AT_ALL"], 2);
-    assert!(said.contains("NOT_SET_AT_ALL"), "{said}");
+    assert!(said.contains("NOT_SET_AT_ALL is not set"), "{said}");
+    let mut command = platform.cli();
+    command.args(["secrets", "create", "other", "--from-env", "KEY"]);
+    let refused = command.env("KEY", OsStr::from_bytes(b"s3cr3t\xff")).output();
+    let refused = refused.expect("errand runs");
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let said = text(refused.stderr);
+    assert!(said.contains("KEY is not UTF-8") && !said.contains("s3cr3t"), "{said}");
     assert_eq!(each(&ask(&platform, &["secrets", "list"]), "name"), ["token"]);
     assert!(run(&platform, &["secrets", "delete", "token"]).status.success());
     fails(&platform, &["secrets", "get", "token"], 4);
+}
+
+#[tokio::test]
+async fn files_go_up_and_come_down_as_they_were() {
+    let platform = Platform::start().await;
+    let up = platform.scratch().join("up");
+    fs::create_dir_all(up.join("deep")).expect("directories");
+    // No server keeps what the last one's set-id bit says.
+    for (path, mode, kept) in
+        [("plain.txt", 0o640, 0o640), ("deep/run.sh", 0o755, 0o755), ("set-id", 0o4711, 0o711)]
+    {
+        fs::write(up.join(path), path).expect("a file");
+        fs::set_permissions(up.join(path), Permissions::from_mode(mode)).expect("a mode");
+        let sent = ask(&platform, &["files", "upload", "up/", "team"]);
+        assert_eq!(sent["fileset"], "team", "{sent}");
+        ask(&platform, &["files", "download", "team", "-o", "down"]);
+        let down = platform.scratch().join("down").join(path);
+        assert_eq!(fs::read_to_string(&down).expect("it came down"), path);
+        let mode = down.metadata().expect("it came down").permissions().mode();
+        assert_eq!(mode & 0o7777, kept, "{path}");
+    }
+    let listed = ask(&platform, &["files", "list", "team#deep"]);
+    assert_eq!(each(&listed, "path"), ["deep/run.sh"]);
+    ask(&platform, &["files", "delete", "team#set-id"]);
+    assert_eq!(each(&ask(&platform, &["files", "list", "team"]), "path").len(), 2);
+    fails(&platform, &["files", "delete", "team"], 2);
+    fails(&platform, &["files", "download", "team#nothing", "-o", "down"], 1);
 }
 
 #[tokio::test]

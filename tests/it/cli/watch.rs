@@ -144,7 +144,7 @@ async fn case_w2_a_watch_of_a_job_that_has_ended_or_is_about_to_returns() {
     let began = Instant::now();
     let output = run(&platform, &watch);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert!(began.elapsed() < Duration::from_secs(3), "it took {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(10), "it took {:?}", began.elapsed());
     assert_eq!(text(output.stdout).lines().collect::<Vec<_>>(), job.log().await);
 }
 

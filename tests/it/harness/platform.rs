@@ -167,6 +167,9 @@ impl Platform {
     /// The command line client, set up for this platform.
     pub fn cli(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_errand"));
+        for variable in ["CONTEXT", "OUTPUT_FORMAT", "TOKEN", "WORKSPACE"] {
+            command.env_remove(format!("ERRAND_{variable}"));
+        }
         command
             .env("ERRAND_BASE_URL", self.run["http"].as_str().expect("run.json says"))
             .env("ERRAND_CONFIG", self.data.path().join("no-config.yaml"))
