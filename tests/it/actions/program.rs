@@ -161,22 +161,42 @@ async fn nothing_follows_an_agent_that_failed() {
     assert!(!runs.exists());
 }
 
+/// What a job was admitted with is looked at again where it is about to run.
 #[tokio::test]
-async fn an_action_that_is_uninstalled_keeps_its_agent_from_being_run() {
+async fn an_action_that_is_uninstalled_or_changed_keeps_its_agent_from_being_run() {
     let directory = tempfile::tempdir().expect("a temporary directory");
+    let changed = directory.path().join("changed");
+    let write = |schema: Value| {
+        let manifest = json!({
+            "kind": "changed.schema", "title": "", "description": "", "command": ["/bin/true"],
+            "config_schema": schema,
+        });
+        fs::write(changed.join("action.json"), manifest.to_string()).expect("a manifest");
+    };
+    fs::create_dir(&changed).expect("a directory");
+    write(json!(true));
     let options = actions(directory.path(), "exit 0", json!({})).hold_at("invoke:received");
     let mut platform = Platform::with(options).await;
     let runs = platform.scratch().join("runs");
     let script = format!("echo run >> {}", runs.display());
-    let job = followed_by(&platform.api(), &script, KIND, json!({})).await;
+    let api = platform.api();
+    let depth = json!({"depth": 3});
+    let uninstalled = followed_by(&api, &script, KIND, json!({})).await;
+    let changes = followed_by(&api, &script, "changed.schema", depth).await;
     platform.holds().await;
     platform.kill().await;
     fs::remove_dir_all(directory.path().join("insights")).expect("it is removed");
+    write(json!({"additionalProperties": false}));
     let platform = platform.restart(installed(directory.path())).await;
-    let record = job.at(platform.api()).ends(LATER).await;
-    assert_eq!(record["error_details"]["code"], "action_missing", "{record}");
-    assert!(record["error_details"].to_string().contains(KIND), "{record}");
-    assert!(!runs.exists(), "the agent was not run");
+    for (job, words) in [
+        (uninstalled, "Unknown post-run action 'insights.analysis'."),
+        (changes, "Invalid config for post-run action 'changed.schema': depth: "),
+    ] {
+        let record = job.at(platform.api()).ends(LATER).await;
+        assert_eq!(record["error_details"]["code"], "action_missing", "{record}");
+        assert!(record["error_details"].to_string().contains(words), "{record}");
+    }
+    assert!(!runs.exists(), "no agent was run");
 }
 
 /// A program that says that it runs, and goes on until it is let go.

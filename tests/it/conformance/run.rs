@@ -1,4 +1,5 @@
-//! A4: what a run does with its input, its directories and its end.
+//! A4: what a run does with its input, its directories and its end; and of A1, how the directory
+//! that it begins with is laid out.
 
 use std::fs;
 
@@ -136,6 +137,53 @@ async fn run_downloads_and_registers_input_workdir() {
     let output = files(job.directory("output_workdir").await.path());
     let made = named("made.txt", "basemount");
     assert_eq!(output, [named("a.txt", "new\n"), named("data/b.txt", "mount"), made]);
+}
+
+/// What the agent finds, which is also what is saved of it.
+async fn laid_out(platform: &Platform, workdir: Value) -> Vec<(String, String)> {
+    let mut spec = spec("true");
+    spec["workdir"] = workdir;
+    let job = platform.api().submit(spec).await;
+    assert_eq!(job.ends(SOON).await["status"], "completed");
+    let found = files(job.directory("output_workdir").await.path());
+    assert_eq!(files(job.directory("input_workdir").await.path()), found);
+    found
+}
+
+#[tokio::test]
+async fn materialize_agent_workdir_downloads_base_and_mounts() {
+    let platform = Platform::start().await;
+    platform.api().fileset("project", &[("a.txt", "base"), ("in/b.txt", "base")]).await;
+    platform
+        .api()
+        .fileset("notes", &[("deep/n.txt", "mount"), ("other.txt", "not asked for")])
+        .await;
+    let found = laid_out(
+        &platform,
+        json!({
+            "base_workdir": "project",
+            "artifact_mounts": [{"ref": "notes#deep/n.txt", "mount_path": "in/notes.txt"}],
+        }),
+    );
+    let laid = [("a.txt", "base"), ("in/b.txt", "base"), ("in/notes.txt", "mount")];
+    assert_eq!(found.await, laid.map(|(name, text)| (name.to_owned(), text.to_owned())));
+}
+
+#[tokio::test]
+async fn materialize_agent_workdir_replaces_base_directory_for_directory_mount() {
+    let platform = Platform::start().await;
+    let base = [("data/a.txt", "old"), ("data/deep/gone.txt", "old"), ("top.txt", "kept")];
+    platform.api().fileset("project", &base).await;
+    platform.api().fileset("fresh", &[("a.txt", "new"), ("b.txt", "new")]).await;
+    let found = laid_out(
+        &platform,
+        json!({
+            "base_workdir": "project",
+            "artifact_mounts": [{"ref": "fresh", "mount_path": "data"}],
+        }),
+    );
+    let laid = [("data/a.txt", "new"), ("data/b.txt", "new"), ("top.txt", "kept")];
+    assert_eq!(found.await, laid.map(|(name, text)| (name.to_owned(), text.to_owned())));
 }
 
 /// Ours gives each attempt directories of its own; there is nothing stale to clear.

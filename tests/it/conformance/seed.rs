@@ -1,4 +1,4 @@
-//! H 7–10: cases of the 0.10 documentation that need a running job.
+//! H 2 and 7–10: cases of the 0.10 documentation that need a running job.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -7,6 +7,34 @@ use super::{SOON, files, shell, spec};
 use crate::harness::{Options, Platform, eventually, running_with_argument};
 
 const AGENTS: &str = "/apis/agents/v2/workspaces/default";
+
+#[tokio::test]
+async fn h2_an_agent_receives_the_users_keys_and_the_platforms() {
+    let platform = Platform::start().await;
+    let api = platform.api();
+    api.agent("sums", shell("cat $ERRAND_CONTEXT")["config"].clone()).await;
+    let context = json!({"ticket": 4711, "deep": {"list": [1, null]}});
+    for (agent, known_as) in
+        [(json!("sums"), "default/sums"), (shell("cat $ERRAND_CONTEXT"), "default/calc")]
+    {
+        let job = api.submit(json!({"agent": agent, "input": "", "context": context})).await;
+        assert_eq!(job.ends(SOON).await["status"], "completed");
+        let response = job.json("fabric_run_result").await["response"].take();
+        let mut received: Value =
+            serde_json::from_str(response.as_str().expect("text")).expect("it is JSON");
+        let mut own = received["nemo_helix"].take();
+        let deadline = own["deadline"].take();
+        let deadline = deadline.as_str().expect("a time").parse::<jiff::Timestamp>();
+        assert!(deadline.expect("it is RFC 3339") > jiff::Timestamp::now());
+        let expected = json!({
+            "job_id": job.name, "job_workspace": "default", "agent": known_as, "deadline": null,
+        });
+        assert_eq!(own, expected);
+        let mut sent = context.clone();
+        sent["nemo_helix"] = Value::Null;
+        assert_eq!(received, sent);
+    }
+}
 
 #[tokio::test]
 async fn h7_a_failed_post_run_action_keeps_the_results() {
@@ -43,13 +71,18 @@ async fn remove(platform: &Platform, path: &str) {
 async fn h8_a_run_does_not_change_with_its_agent() {
     let (platform, first) = busy().await;
     let api = platform.api();
-    api.agent("calc", shell("echo old")["config"].clone()).await;
+    api.agent("calc", shell("echo old; cat ../style.md")["config"].clone()).await;
+    api.fileset("calc-ethos", &[("style.md", "plain")]).await;
     let job = api.submit(json!({"agent": "calc", "input": ""})).await;
     remove(&platform, "agents/calc").await;
-    api.agent("calc", shell("echo new")["config"].clone()).await;
+    let ethos = "/apis/files/v2/workspaces/default/filesets/calc-ethos";
+    let (status, body) = api.ask(Method::DELETE, ethos, None).await;
+    assert!(status.is_success(), "{body}");
+    api.agent("calc", shell("echo new; cat ../style.md")["config"].clone()).await;
+    api.fileset("calc-ethos", &[("style.md", "florid")]).await;
     first.cancel().await;
     assert_eq!(job.ends(SOON).await["status"], "completed");
-    assert_eq!(job.json("fabric_run_result").await["response"], "old");
+    assert_eq!(job.json("fabric_run_result").await["response"], "old\nplain");
 }
 
 #[tokio::test]

@@ -49,22 +49,6 @@ async fn case_f10_a_jobs_output_is_the_next_ones_input_to_the_bit() {
     assert_eq!(found, wanted);
 }
 
-#[tokio::test]
-async fn mounts_are_laid_over_the_base() {
-    let platform = Platform::start().await;
-    let api = platform.api();
-    api.fileset("base", &[("agent.sh", "cat data/a data/b top"), ("data/a", "old"), ("top", "t")])
-        .await;
-    api.fileset("over", &[("a", "new-a "), ("b", "new-b ")]).await;
-    let workdir = json!({
-        "base_workdir": "base",
-        "artifact_mounts": [{"ref": "over", "mount_path": "data"}],
-    });
-    let job = api.submit(json!({"agent": script_agent(), "input": "", "workdir": workdir})).await;
-    assert_eq!(job.ends(SOON).await["status"], "completed");
-    assert_eq!(job.json("fabric_run_result").await["response"], "new-a new-b t");
-}
-
 /// An agent that puts a link in place of its directory must not make the platform read what the
 /// link leads to.
 #[tokio::test]

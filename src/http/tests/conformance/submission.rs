@@ -5,9 +5,11 @@
 //! models, in `to_spec_resolves_bare_agent…`, `to_spec_snapshots_the_inline_config…` and
 //! `execute_job_create_route_stores…`, of which the rest is here), of deployments
 //! (`deployments_default_image_untouched_by_jobs_default`, active and terminal deployments of E)
-//! and of Python (`agent_inline_matches_the_agent_entity_shape`). Not here because it happens when
-//! a job runs: `materialize_…` is tested with `workers/src/compose.rs`, what an agent receives as
-//! its context with the runner. Reading agent.yaml from a file is the command line's.
+//! and of Python (`agent_inline_matches_the_agent_entity_shape`; of D, that merging leaves its
+//! argument alone). Of D neither that an environment lies beside a NAT configuration as it is: no
+//! job runs one. In `tests/it/conformance`, because it happens when a job runs: `materialize_…`
+//! and what an agent receives as its context. Reading agent.yaml from a file is the command
+//! line's.
 
 mod agents_api;
 mod compile;
