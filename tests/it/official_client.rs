@@ -4,6 +4,7 @@
 //! `./dev test` installs the client; without it these tests fail.
 
 mod agents;
+mod contexts;
 mod environments;
 mod execute;
 mod files;

@@ -38,6 +38,7 @@ async fn jobs_are_found_by_every_filter() {
         ("--filter.status error".to_owned(), &all[1..2]),
         ("--filter.status error --filter.status completed".to_owned(), &all[..]),
         ("--filter.workspace default".to_owned(), &all[..]),
+        ("--filter.project another".to_owned(), &[]),
         (
             format!(
                 r#"{source} --filter '{{"spec.agent_ref": {{"$in": ["default/calc", "default/other"]}}}}'"#
@@ -121,6 +122,47 @@ async fn a_finished_job_is_shown_from_all_sides() {
     let said = nemo.ok(&format!("jobs delete {name}"));
     assert!(said.contains("Deleted successfully"), "{said}");
     nemo.fails(&format!("jobs delete {name}"), 3, &format!("Job '{name}' not found"));
+}
+
+/// Jobs of other kinds, steps, tasks and results are the platform's to make; it says so.
+#[tokio::test]
+async fn what_the_platform_makes_itself_is_refused_from_outside() {
+    let platform = Platform::start().await;
+    let job = platform.api().script("echo 96", json!({})).await;
+    let record = job.ends(SOON).await;
+    let name = &job.name;
+    let mut nemo = Nemo::start(&platform, "jobs list --help");
+
+    let executor = json!({"provider": "subprocess", "command": ["true"]});
+    let steps = json!({"steps": [{"name": "one", "executor": executor}]});
+    let tasks = nemo.json(&format!("jobs tasks list execute-agent --job {name}"));
+    let task = names(&tasks)[0];
+    let result = "--artifact-storage-type fileset --artifact-url default/work";
+    for (command, words) in [
+        (
+            format!("create --source manual --spec '{{}}' --platform-spec '{steps}'"),
+            "Jobs of source 'manual' cannot be run: this platform runs agents.",
+        ),
+        (
+            format!("steps update-status execute-agent --job {name} --status error"),
+            "follows the job and cannot be moved by itself; to end the job, cancel it",
+        ),
+        (
+            format!("tasks create-or-update {task} --job {name} --step execute-agent"),
+            "cannot be written: each start of the agent is a task, made by the platform",
+        ),
+        (
+            format!("results create mine --job {name} {result}"),
+            "the platform saves what the agent leaves behind, and lists nothing else",
+        ),
+    ] {
+        nemo.fails(&format!("jobs {command}"), 3, words);
+    }
+    assert_eq!(job.record().await, record, "nothing has changed");
+
+    nemo.ok(&format!("jobs update-status-details {name} --body '{{\"seen\": true}}'"));
+    let details = &nemo.json(&format!("jobs get {name}"))["status_details"];
+    assert_eq!(details["seen"], true, "a job's own details may be added to: {details}");
 }
 
 #[tokio::test]

@@ -33,7 +33,17 @@ impl Nemo {
     /// import.
     pub fn start(platform: &Platform, first: &str) -> Self {
         let home = TempDir::new().expect("a temporary directory");
-        let mut process = python(platform, home.path())
+        Self::of(python(platform, home.path()), home, first)
+    }
+
+    /// Starts one that knows of no server but by what it is told of contexts.
+    pub fn unconfigured(platform: &Platform, first: &str) -> Self {
+        let home = TempDir::new().expect("a temporary directory");
+        Self::of(unconfigured(platform, home.path()), home, first)
+    }
+
+    fn of(mut python: Command, home: TempDir, first: &str) -> Self {
+        let mut process = python
             .args([&fixture("nemo.py"), Path::new(first)])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -141,6 +151,13 @@ pub fn python(platform: &Platform, home: &Path) -> Command {
         .env("NHX_BASE_URL", platform.run["http"].as_str().expect("run.json says"))
         .env("NHX_WORKSPACE", "default")
         .env("NEMO_TELEMETRY_ENABLED", "false");
+    command
+}
+
+/// The same without the variables that name the server and the workspace.
+pub fn unconfigured(platform: &Platform, home: &Path) -> Command {
+    let mut command = python(platform, home);
+    command.env_remove("NHX_BASE_URL").env_remove("NHX_WORKSPACE");
     command
 }
 
