@@ -66,7 +66,7 @@ pub(super) fn definition() -> Definition {
         "properties": {
             "fileset": {
                 "type": "string",
-                "pattern": r"^[a-z][a-z0-9\-@.+_]{1,62}$",
+                "pattern": r"^[a-z](?!.*--)[a-z0-9\-@.+_]{1,62}(?<!-)$",
                 "description": "Made when it does not exist.",
             },
             "paths": {

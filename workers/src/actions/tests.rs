@@ -88,14 +88,20 @@ fn formats_are_asserted_and_everything_is_said_at_once() {
 }
 
 #[test]
-fn files_are_exported_into_filesets_that_can_be_made() {
+fn configurations_that_no_run_could_use_are_refused() {
     let registry = Registry::built_in(Webhooks::new(false));
-    let check = |fileset: &str| {
-        let config = json!({"fileset": fileset, "paths": ["a"]});
+    let check = |kind: &str, config: Value, expected: &str| {
         let config = config.as_object().expect("an object");
-        registry.check("agents.export-files", config, "w").map(drop).map_err(|no| no.to_string())
+        let refused = registry.check(kind, config, "w").expect_err("it is refused").to_string();
+        assert!(refused.contains(expected), "{refused}\n{expected}");
     };
-    assert_eq!(check("reports"), Ok(()));
-    let refused = check("job-fileset-run-1").expect_err("it is a job's");
-    assert!(refused.contains("fileset: names beginning with 'job-fileset-' are kept"), "{refused}");
+    let headers: Map<String, Value> =
+        (0..40_000).map(|number| (format!("x-{number}"), json!(""))).collect();
+    let config = json!({"url": "https://example.com", "headers": headers});
+    check("agents.webhook", config, "properties");
+    let results = "fileset: names beginning with 'job-fileset-' are kept for the results of jobs";
+    for (fileset, expected) in [("job-fileset-a", results), ("a--b", "match"), ("ab-", "match")] {
+        let config = json!({"fileset": fileset, "paths": ["a"]});
+        check("agents.export-files", config, expected);
+    }
 }

@@ -32,6 +32,9 @@ const TIMEOUT_SECONDS: f64 = 10.0;
 /// Bytes of a refusal that are read and quoted.
 const QUOTED_BYTES: usize = 300;
 
+/// Headers of the user's at most. A map of tens of thousands panics.
+const MAX_HEADERS: usize = 100;
+
 /// Headers that are ours to set.
 const OWN_HEADERS: [&str; 5] =
     ["connection", "content-length", "content-type", "host", "transfer-encoding"];
@@ -79,7 +82,11 @@ pub(super) fn definition() -> Definition {
                 "type": "string",
                 "description": "The secret with the signing key; `whsec_…` is taken for base64.",
             },
-            "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+            "headers": {
+                "type": "object",
+                "maxProperties": MAX_HEADERS,
+                "additionalProperties": {"type": "string"},
+            },
             "timeout_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": 60},
         },
     });

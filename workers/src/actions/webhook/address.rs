@@ -73,10 +73,11 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
-    // Only 2000::/3 is given out; of that, 2001:db8::/32 is for documentation, and the rest of
-    // 2001::/23 is for protocols.
+    // Only 2000::/3 is given out; of that, 2001:db8::/32 and 3fff::/20 are for documentation, and
+    // the rest of 2001::/23 is for protocols.
     let is_global = segments[0] & 0xe000 == 0x2000;
-    let is_documentation = segments[0] == 0x2001 && segments[1] == 0x0db8;
+    let is_documentation = (segments[0] == 0x2001 && segments[1] == 0x0db8)
+        || (segments[0] == 0x3fff && segments[1] < 0x1000);
     let is_protocol = segments[0] == 0x2001 && segments[1] < 0x0200;
     is_global && !is_documentation && !is_protocol
 }

@@ -17,6 +17,10 @@ pub(super) fn sign(secret: &str, id: &str, timestamp: i64, body: &[u8]) -> Resul
         })?,
         None => secret.as_bytes().to_vec(),
     };
+    // Anybody could sign with it.
+    if key.is_empty() {
+        return Err("the signing key is empty".to_owned());
+    }
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).map_err(|error| error.to_string())?;
     mac.update(format!("{id}.{timestamp}.").as_bytes());
     mac.update(body);

@@ -31,7 +31,7 @@ fn only_public_addresses_pass() {
         check(&format!("::ffff:{private}"), false);
         check(&format!("64:ff9b::{private}"), false);
     }
-    for public in ["2606:4700:4700::1111", "2a00:1450:4001::1", "2002:101:101::1"] {
+    for public in ["2606:4700:4700::1111", "2a00:1450:4001::1", "2002:101:101::1", "3fff:1000::1"] {
         check(public, true);
     }
     for private in [
@@ -44,6 +44,8 @@ fn only_public_addresses_pass() {
         "ff02::1",
         "fec0::1",
         "2001:db8::1",
+        "3fff::1",
+        "3fff:fff::1",
         "2001::1",
         "2002:7f00:1::1",
         "100::1",

@@ -11,4 +11,5 @@ fn the_signature_is_the_specification_s() {
     );
     assert_eq!(signed.as_deref(), Ok("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="));
     assert!(sign("whsec_!", "a", 1, b"").expect_err("no base64").contains("no base64"));
+    assert!(sign("whsec_", "a", 1, b"").expect_err("nobody's key").contains("empty"));
 }
