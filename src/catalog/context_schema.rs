@@ -33,6 +33,10 @@ const MAX_BACKTRACKS: usize = 10_000;
 /// Bytes of a context that such patterns are tried on: their time may grow with its square.
 const MAX_BACKTRACKED_BYTES: usize = 16 * 1024;
 
+/// Subschemas times bytes of a context up to which an answer says what is wrong where: each error
+/// within alternatives holds what it is about once more.
+const MAX_EXPLAINED: usize = 10_000_000;
+
 /// What one answer names at most.
 const MAX_VIOLATIONS: usize = 50;
 
@@ -181,6 +185,12 @@ fn context_violations(schema: &Value, context: &Value) -> Vec<Violation> {
         }
     };
     match validator {
+        Ok(validator) if validator.is_valid(context) => Vec::new(),
+        Ok(_) if Subschemas::of(schema).count() * context.to_string().len() > MAX_EXPLAINED => {
+            let text = "does not match the agent's context_schema; schema and context are too \
+                        large to say where";
+            vec![entry("value_error", "", None, text, &Value::Null)]
+        }
         Ok(validator) => {
             let errors = validator.iter_errors(context).take(MAX_VIOLATIONS);
             errors.flat_map(|error| explain(schema, &error)).take(MAX_VIOLATIONS).collect()

@@ -239,3 +239,17 @@ fn no_schema_opens_a_socket() {
     let nobody = listener.accept().expect_err("nobody connects");
     assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
 }
+
+/// Twenty gigabytes, were each of the alternatives explained.
+#[test]
+fn alternatives_of_alternatives_are_not_explained_for_a_large_context() {
+    let twice = |inner: Value, _| json!({"anyOf": [inner, inner]});
+    let alternatives = (0..12).fold(json!({"type": "integer"}), twice);
+    assert_eq!(schema(&alternatives), Vec::<String>::new());
+    let numbers: Vec<_> = (0..20_000).collect();
+    let found = context(&alternatives, json!({"numbers": numbers}));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].ends_with("too large to say where"), "{found:?}");
+    let found = context(&alternatives, json!({"a": 1}));
+    assert!(found[0].contains("'anyOf'"), "{found:?}");
+}
