@@ -4,6 +4,7 @@
 //! stored does not depend on how it was sent. Failures are [`Violation`]s in the words of the
 //! reference's validation entries. Which tables there are is the business of others.
 
+pub(crate) mod amount;
 mod depth;
 mod reader;
 mod violation;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::MAX_JSON_BYTES;
 use super::error::{Answer, ApiError};
 use crate::catalog::Violation;
-use crate::catalog::shape::{self, Shape, Table};
+use crate::catalog::shape::{self, Shape, Table, amount};
 
 /// A JSON body, not yet read.
 pub(super) struct Body(pub(super) Value);
@@ -33,6 +33,10 @@ impl<S: Send + Sync> FromRequest<S> for Body {
             let msg = "Input should be a valid dictionary or object to extract fields from";
             let loc = ["body".into()];
             let entry = Violation::new("model_attributes_type", &loc, msg, &json!(sent));
+            return Err(invalid(entry));
+        }
+        if amount::of_text(&bytes) > amount::MAX_VALUES {
+            let entry = Violation::rule(&["body".into()], &amount::too_many(), &Value::Null);
             return Err(invalid(entry));
         }
         match serde_json::from_slice(&bytes) {

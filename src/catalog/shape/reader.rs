@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Number, Value, json};
 
-use super::{Absent, Field, Loc, Range, Shape, Table, Unknown, Violation, is_deeper_than};
+use super::{Absent, Field, Loc, Range, Shape, Table, Unknown, Violation, amount, is_deeper_than};
 
 /// Objects and lists within each other. What is read here is stored within further documents, and
 /// none of them may become deeper than the JSON reader can read back, which is 127.
@@ -69,6 +69,9 @@ impl Reader {
     fn read(mut self, shape: &Shape, value: &Value) -> Result<Value, Vec<Violation>> {
         if let Some(violation) = too_deep(value, &self.loc) {
             return Err(vec![violation]);
+        }
+        if amount::of_value(value) > amount::MAX_VALUES {
+            return Err(vec![Violation::rule(&self.loc, &amount::too_many(), &Value::Null)]);
         }
         let read = self.value(shape, value);
         self.found.truncate(MAX_VIOLATIONS);

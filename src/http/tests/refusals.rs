@@ -23,6 +23,14 @@ async fn paths_and_bodies_that_nobody_reads() {
         let refused = api.raw("POST", &path, "application/json", &body).await;
         assert_eq!((refused.status, &refused.body["detail"][0]["type"]), (422, &json!(kind)));
     }
+    let many = |values: usize| spec(format!("[{}1]", "1,".repeat(values)));
+    for (values, status) in [(90_000, 422), (100_000, 422), (8_000_000, 422)] {
+        let path = format!("{AGENTS}/jobs/execute");
+        let refused = api.raw("POST", &path, "application/json", &many(values)).await;
+        let text = "Value error, JSON must not hold more than 100000 values";
+        let said = refused.body["detail"][0]["msg"] == text;
+        assert_eq!((refused.status, said), (status, values >= 100_000), "{values}");
+    }
     let large = json!({"name": "w", "description": "x".repeat(16 * 1024 * 1024)});
     let detail = "The request body is over the limit of 16777216 bytes";
     let refused = api.post("/apis/entities/v2/workspaces", large).await;
