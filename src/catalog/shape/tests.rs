@@ -65,7 +65,7 @@ fn numbers_may_be_spelled_as_text_but_are_finite() {
 
 #[test]
 fn an_answer_is_bounded() {
-    let given = json!({"n": vec![json!({"n": 0}); 100_000]});
+    let given = json!({"n": vec![json!({"n": 0}); 10_000]});
     let shape = Shape::Map(&Shape::List(&Shape::Object(&INNER)));
     let found = read(&shape, &given, &[]).expect_err("none of them is well");
     assert_eq!(found.len(), 100);
