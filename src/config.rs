@@ -22,8 +22,9 @@ sections! {
         /// Address and port of the HTTP API; port 0 picks a free one. Any address but loopback is
         /// refused: there is no authentication.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7740)),
-        /// Whether web pages of any origin may call the API. Pages served from this machine may
-        /// in any case; others could run commands here, as nobody has to authenticate.
+        /// Whether web pages of any origin may call the API, and anybody by any host name, as by
+        /// way of a proxy. Pages served from this machine may in any case; others could run
+        /// commands here, as nobody has to authenticate.
         allow_any_origin: bool = false,
         /// Where the platform keeps its data; `~/.local/share/errand` when absent.
         data_dir: Option<PathBuf> = None,

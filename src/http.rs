@@ -110,6 +110,7 @@ pub fn router(app: App) -> Router {
         .layer(middleware::from_fn(edge::readable_path))
         .layer(middleware::from_fn(edge::no_retry_of_conflicts))
         .layer(middleware::from_fn_with_state(any_origin, edge::cors))
+        .layer(middleware::from_fn_with_state(any_origin, edge::own_name))
         .with_state(Api::from(app))
 }
 

@@ -58,7 +58,39 @@ pub(super) async fn cors(State(any): State<AnyOrigin>, request: Request, next: N
     response
 }
 
-/// Whether web pages of any origin may call.
+/// A name that somebody else's server gives out as this machine's address makes their pages pages
+/// of this server, which browsers let read everything. No address and no `localhost` is such a
+/// name.
+pub(super) async fn own_name(
+    State(any): State<AnyOrigin>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let host = request.headers().get(header::HOST);
+    let is_foreign = |host: &&HeaderValue| {
+        let url = host.to_str().ok().and_then(|host| Url::parse(&format!("http://{host}")).ok());
+        let name = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+        name != "localhost" && address(name).is_none()
+    };
+    match host.filter(|_| !any.0).filter(is_foreign) {
+        None => next.run(request).await,
+        Some(host) => {
+            let host = String::from_utf8_lossy(host.as_bytes());
+            let detail = format!(
+                "'{host}' is no name of this server; call it by its address, or let \
+                 allow_any_origin in its configuration take any"
+            );
+            ApiError::forbidden(detail).into_response()
+        }
+    }
+}
+
+/// The address that a host of a URL is. The brackets are the notation's.
+fn address(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+/// Whether web pages of any origin, and callers by any name, are let in.
 #[derive(Clone, Copy)]
 pub(super) struct AnyOrigin(pub bool);
 
@@ -66,8 +98,7 @@ pub(super) struct AnyOrigin(pub bool);
 fn is_of_this_machine(origin: &HeaderValue) -> bool {
     let url = origin.to_str().ok().and_then(|origin| Url::parse(origin).ok());
     let Some(host) = url.as_ref().and_then(Url::host_str) else { return false };
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    host == "localhost" || address(host).is_some_and(|address| address.is_loopback())
 }
 
 /// Browsers send plain forms without asking first.

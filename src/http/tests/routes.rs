@@ -273,3 +273,20 @@ async fn a_workspace_goes_when_nothing_is_in_it() {
         api.get(&format!("{AT}/default/members")).await.answers(200, json!({"data": []}));
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_is_called_by_its_own_name() {
+    let api = Harness::start().await;
+    for host in ["localhost:7740", "127.0.0.1", "[::1]:7740", "10.0.0.1:80"] {
+        assert_eq!(api.ask("GET", JOBS, &[("host", host)]).await.status, 200, "{host}");
+    }
+    for host in ["rebound.example:7740", "localhost.example", "127.0.0.1.example"] {
+        let detail = format!(
+            "'{host}' is no name of this server; call it by its address, or let \
+             allow_any_origin in its configuration take any"
+        );
+        api.ask("GET", JOBS, &[("host", host)]).await.answers(403, json!({"detail": detail}));
+    }
+    let any = Harness::set_up(Setup { any_origin: true, ..Setup::default() }).await;
+    assert_eq!(any.ask("GET", JOBS, &[("host", "errand.example")]).await.status, 200);
+}
