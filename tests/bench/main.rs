@@ -24,8 +24,7 @@ async fn main() -> ExitCode {
     lists::measure(&platform, &database, "SQLite", &mut table).await;
     drop(platform);
 
-    // The server of the tests does not sync its writes.
-    let server = Postgres::start();
+    let server = Postgres::syncing("on");
     let env = vec![("ERRAND__DATABASE__URL".to_owned(), server.url())];
     let platform = Platform::with(Options { slots: 2, env }).await;
     create::measure(&platform, "PostgreSQL", &mut table).await;

@@ -16,14 +16,21 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// One that forgets what it was told when the machine stops, and is quicker for it.
     pub(crate) fn start() -> Self {
+        Self::syncing("off")
+    }
+
+    /// One that syncs its writes, or not: `on` or `off`.
+    pub(crate) fn syncing(fsync: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("pg").tempdir().expect("a directory");
         let server = Self { directory, programs: programs(), user: unprivileged() };
         if let Some((uid, gid)) = server.user {
             chown(server.path(), Some(uid), Some(gid)).expect("root may give a directory away");
         }
         server.run("initdb", &["-D", "data", "-U", "errand", "-A", "trust", "-E", "UTF8", "-N"]);
-        let options = format!("-k {} -c listen_addresses= -c fsync=off", server.path().display());
+        let socket = server.path().display();
+        let options = format!("-k {socket} -c listen_addresses= -c fsync={fsync}");
         server.run("pg_ctl", &["-D", "data", "-w", "-l", "log", "-o", &options, "start"]);
         server
     }
