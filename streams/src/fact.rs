@@ -150,9 +150,35 @@ pub struct SavedResult {
     /// How many further entries were left out.
     #[serde(default)]
     pub skipped_more: u64,
+    /// Files that somebody still wrote to while they were saved, bounded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_while_saved: Vec<String>,
+    /// Files that hold the value of a secret of the job, bounded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secret_detected: Vec<String>,
+    /// What differs from the working directory that the agent was given; of `output_workdir` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_changes: Option<OutputChanges>,
     /// When it was saved.
     #[schemars(with = "DateTime")]
     pub saved_at: Timestamp,
+}
+
+/// What an agent did to its working directory. The lists are bounded, the object holds all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OutputChanges {
+    /// Paths that were not there before, the first of them.
+    pub added: Vec<String>,
+    /// Paths whose kind, mode or contents differ.
+    pub modified: Vec<String>,
+    /// Paths that are gone.
+    pub deleted: Vec<String>,
+    /// How many of each there are in all, in the same order.
+    pub totals: [u64; 3],
+    /// `{"added": […], "modified": […], "deleted": […]}` with every path; absent while the lists
+    /// here are complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all: Option<ObjectRef>,
 }
 
 /// The form of a result.

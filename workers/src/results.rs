@@ -151,6 +151,9 @@ impl Results {
             complete: !partial && skipped.is_empty(),
             skipped: skipped.named,
             skipped_more: skipped.more,
+            changed_while_saved: Vec::new(),
+            secret_detected: Vec::new(),
+            output_changes: None,
             saved_at: Timestamp::now(),
         }
     }

@@ -80,6 +80,9 @@ pub(crate) fn saved(name: &str) -> SavedResult {
         complete: true,
         skipped: Vec::new(),
         skipped_more: 0,
+        changed_while_saved: Vec::new(),
+        secret_detected: Vec::new(),
+        output_changes: None,
         saved_at: second(25),
     }
 }

@@ -1,6 +1,7 @@
 //! `launch.json`: everything the runner needs to know, and no secret.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -25,6 +26,9 @@ pub struct Launch {
     pub context: Map<String, Value>,
     /// Limit in seconds from the invocation on; starting the adapter is not counted.
     pub timeout_seconds: f64,
+    /// The run ends when the agent has written nothing for so many seconds; `None` = never.
+    #[serde(default)]
+    pub idle_timeout_seconds: Option<f64>,
     /// Seconds between TERM and KILL when the run is stopped.
     pub grace_seconds: f64,
     /// The run ends when `lease` was not touched for so many seconds; `None` = never.
@@ -37,4 +41,72 @@ pub struct Launch {
     pub python: Option<String>,
     /// Bytes of stdout and of stderr of a script that are kept; what is beyond is counted and cut.
     pub output_limit_bytes: u64,
+    /// What the agent's processes may use together.
+    #[serde(default)]
+    pub limits: Limits,
+    /// The control group that they are put into; `None` where there is none to be had.
+    #[serde(default)]
+    pub cgroup: Option<Cgroup>,
+    /// What keeps the agent away from the platform and from other runs.
+    #[serde(default)]
+    pub sandbox: Sandbox,
+    /// Which network it sees.
+    #[serde(default)]
+    pub network: Network,
+}
+
+/// Limits of all processes of a run together; `None` = no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Thousandths of a processor.
+    pub cpu_millis: Option<u64>,
+    /// Bytes of memory.
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads.
+    pub processes: Option<u64>,
+}
+
+/// A control group of its own for one run: made and limited by the executor, read, emptied and
+/// removed by the supervisor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "version", rename_all = "snake_case")]
+pub enum Cgroup {
+    /// One directory of the unified hierarchy.
+    V2 {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A directory in each of the old hierarchies, by controller (`memory`, `cpu`, `pids`,
+    /// `freezer`); `unified` is one without controllers that knows `cgroup.kill`.
+    V1 {
+        /// Their paths.
+        paths: BTreeMap<String, PathBuf>,
+    },
+}
+
+/// How an agent is kept apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Sandbox {
+    /// It is not: it runs as the platform does.
+    #[default]
+    None,
+    /// Another user of this machine, who sees nothing of the platform's files but the run's own.
+    User {
+        /// User and group id, of this run alone while it lives.
+        id: u32,
+    },
+    /// Landlock: it sees the system read-only and its own directories.
+    Landlock,
+}
+
+/// Which network an agent sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// The machine's.
+    #[default]
+    Host,
+    /// None but a loopback of its own.
+    None,
 }

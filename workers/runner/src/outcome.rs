@@ -37,11 +37,13 @@ pub enum Failure {
     WorkerLost,
     DiskFull,
     SecretMissing,
+    OomKilled,
+    IdleTimeout,
 }
 
 impl Failure {
     /// Every code that a runner can give.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Timeout,
         Self::AgentFailed,
         Self::AgentCrashed,
@@ -54,6 +56,8 @@ impl Failure {
         Self::WorkerLost,
         Self::DiskFull,
         Self::SecretMissing,
+        Self::OomKilled,
+        Self::IdleTimeout,
     ];
 }
 
@@ -96,4 +100,16 @@ pub struct Outcome {
     pub log_lines: u64,
     /// Processes that had to be killed because they outlived the agent.
     pub killed: u32,
+    /// Files of the working directory and the artifacts that hold the value of a secret.
+    #[serde(default)]
+    pub secrets_found: SecretsFound,
+}
+
+/// Where the value of a secret was found after the run, by the result that the file belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretsFound {
+    /// Paths in `output_workdir`, bounded; bytes that are not UTF-8 are written `\xNN`.
+    pub workdir: Vec<String>,
+    /// Paths in `output_artifacts`, bounded.
+    pub artifacts: Vec<String>,
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use errand_runner::{End, Launch, Life, Outcome as RunOutcome};
+use errand_runner::{End, Launch, Life, Limits, Network, Outcome as RunOutcome, Sandbox};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 use streams::id::Attempt;
@@ -172,12 +172,17 @@ impl Programs {
             input: self.input(run).await?.to_string(),
             context: context.as_object().cloned().unwrap_or_default(),
             timeout_seconds: run.manifest.timeout_seconds,
+            idle_timeout_seconds: None,
             grace_seconds: GRACE.as_secs_f64(),
             lease_seconds: Some(self.claims.lease().as_secs_f64()),
             env: variables.map(|(name, value)| (name.to_owned(), value)).into_iter().collect(),
             adapter_dirs: Vec::new(),
             python: None,
             output_limit_bytes: self.output_limit_bytes,
+            limits: Limits::default(),
+            cgroup: None,
+            sandbox: Sandbox::None,
+            network: Network::Host,
         })
     }
 

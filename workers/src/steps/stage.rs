@@ -101,6 +101,9 @@ impl Stage {
             complete: true,
             skipped: Vec::new(),
             skipped_more: 0,
+            changed_while_saved: Vec::new(),
+            secret_detected: Vec::new(),
+            output_changes: None,
             saved_at: Timestamp::now(),
         };
         Ok(Staged { input_workdir: Some(input_workdir), ethos, outcome: None })

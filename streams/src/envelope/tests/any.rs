@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use crate::code::Code;
 use crate::fact::{
-    Acted, Archived, Invoked, Resolved, ResultKind, Run, SavedResult, Skipped, Staged, Submitted,
-    Usage,
+    Acted, Archived, Invoked, OutputChanges, Resolved, ResultKind, Run, SavedResult, Skipped,
+    Staged, Submitted, Usage,
 };
 use crate::id::{Attempt, JobId};
 use crate::outcome::Outcome;
@@ -136,15 +136,35 @@ fn result() -> impl Strategy<Value = SavedResult> {
     let kind = prop::sample::select(vec![ResultKind::Directory, ResultKind::File]);
     let skipped = (text(), text()).prop_map(|(path, reason)| Skipped { path, reason });
     let skipped = vec(skipped, 0..3);
-    (text(), kind, object_ref(), any::<bool>(), skipped, any::<u64>(), at()).prop_map(
-        |(name, kind, object, complete, skipped, skipped_more, saved_at)| SavedResult {
-            name,
-            kind,
-            object,
-            complete,
-            skipped,
-            skipped_more,
-            saved_at,
+    let marked = (vec(text(), 0..3), vec(text(), 0..3), prop::option::of(output_changes()));
+    (text(), kind, object_ref(), any::<bool>(), skipped, any::<u64>(), marked, at()).prop_map(
+        |(name, kind, object, complete, skipped, skipped_more, marked, saved_at)| {
+            let (changed_while_saved, secret_detected, output_changes) = marked;
+            SavedResult {
+                name,
+                kind,
+                object,
+                complete,
+                skipped,
+                skipped_more,
+                changed_while_saved,
+                secret_detected,
+                output_changes,
+                saved_at,
+            }
+        },
+    )
+}
+
+fn output_changes() -> impl Strategy<Value = OutputChanges> {
+    let paths = || vec(text(), 0..3);
+    (paths(), paths(), paths(), any::<[u64; 3]>(), prop::option::of(object_ref())).prop_map(
+        |(added, modified, deleted, totals, all)| OutputChanges {
+            added,
+            modified,
+            deleted,
+            totals,
+            all,
         },
     )
 }

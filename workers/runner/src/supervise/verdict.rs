@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use errand_runner::{End as OutcomeEnd, Failure, Outcome};
+use errand_runner::{End as OutcomeEnd, Failure, Outcome, SecretsFound};
 use jiff::Timestamp;
 use rustix::process::WaitStatus;
 use serde_json::{Value, json};
@@ -156,6 +156,7 @@ impl Verdict {
                 usage: None,
                 log_lines: 0,
                 killed,
+                secrets_found: SecretsFound::default(),
             },
         }
     }

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use errand_runner::{Limits, Network, Sandbox};
 use serde_json::json;
 
 use super::*;
@@ -14,6 +15,7 @@ fn launch(agent: Value) -> Launch {
         input: String::new(),
         context: Map::new(),
         timeout_seconds: 30.0,
+        idle_timeout_seconds: None,
         grace_seconds: 1.0,
         lease_seconds: None,
         env: BTreeMap::from([
@@ -23,6 +25,10 @@ fn launch(agent: Value) -> Launch {
         adapter_dirs: Vec::new(),
         python: None,
         output_limit_bytes: 1,
+        limits: Limits::default(),
+        cgroup: None,
+        sandbox: Sandbox::None,
+        network: Network::Host,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use errand_runner::{End, Failure, Life, Outcome, Usage};
+use errand_runner::{End, Failure, Life, Outcome, SecretsFound, Usage};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -61,6 +61,7 @@ proptest! {
             usage: Some(Usage { input_tokens: 1, output_tokens: u64::MAX }),
             log_lines: 7,
             killed: 0,
+            secrets_found: SecretsFound::default(),
         };
         scene.run.write_outcome(&outcome).expect("room on the disk");
         fs::write(scene.run.started(), "{}").expect("room on the disk");

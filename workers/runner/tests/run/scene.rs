@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
-use errand_runner::{End, Failure, Launch, Life, LogLine, LogStream, Outcome, RunDir, run_dir};
+use errand_runner::{
+    End, Failure, Launch, Life, Limits, LogLine, LogStream, Network, Outcome, RunDir, Sandbox,
+    run_dir,
+};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -60,12 +63,17 @@ impl Scene {
             input: "the input".into(),
             context: Map::new(),
             timeout_seconds: 60.0,
+            idle_timeout_seconds: None,
             grace_seconds: 2.0,
             lease_seconds: None,
             env: BTreeMap::new(),
             adapter_dirs: Vec::new(),
             python: None,
             output_limit_bytes: 16 * 1024 * 1024,
+            limits: Limits::default(),
+            cgroup: None,
+            sandbox: Sandbox::None,
+            network: Network::Host,
         };
         Self { root, run, launch, secrets: BTreeMap::new() }
     }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use errand_runner::{End, Failure, Launch, Outcome as RunOutcome, Usage as RunUsage};
+use errand_runner::{
+    End, Failure, Launch, Limits, Network, Outcome as RunOutcome, Sandbox, SecretsFound,
+    Usage as RunUsage,
+};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use streams::code::Code;
@@ -36,12 +39,17 @@ pub(super) fn plan(
         input: snapshot.input.clone(),
         context: context(job, snapshot),
         timeout_seconds: snapshot.timeout_seconds,
+        idle_timeout_seconds: None,
         grace_seconds: invoke.settings.grace.as_secs_f64(),
         lease_seconds: Some(invoke.claims.lease().as_secs_f64()),
         env: variables(job, snapshot, run),
         adapter_dirs: invoke.settings.adapter_dirs.clone(),
         python: invoke.settings.python.clone(),
         output_limit_bytes: invoke.settings.output_limit_bytes,
+        limits: Limits::default(),
+        cgroup: None,
+        sandbox: Sandbox::None,
+        network: Network::Host,
     };
     let (workdir, ethos) = (workdir.object.clone(), staged.ethos.clone());
     Ok(RunPlan { launch, workdir, ethos, secrets })
@@ -101,6 +109,8 @@ pub(super) const fn code(failure: Failure) -> Code {
         Failure::WorkerLost => Code::WorkerLost,
         Failure::DiskFull => Code::DiskFull,
         Failure::SecretMissing => Code::SecretMissing,
+        Failure::OomKilled => Code::OomKilled,
+        Failure::IdleTimeout => Code::IdleTimeout,
     }
 }
 
@@ -135,5 +145,6 @@ pub(super) fn lost(message: &str) -> RunOutcome {
         usage: None,
         log_lines: 0,
         killed: 0,
+        secrets_found: SecretsFound::default(),
     }
 }
