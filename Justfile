@@ -14,6 +14,10 @@ demo:
 test:
     .ci/test.sh
 
+# A row for each field case and its test; fails when one is missing or fails
+cases:
+    .ci/cases.sh
+
 # The real agent harnesses against a scripted model
 test-harness:
     @echo "there is no harness test yet" >&2; exit 1
