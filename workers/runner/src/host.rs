@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use errand_runner::{Failure, Launch, RunDir};
+use errand_runner::{Cgroup, Failure, Launch, RunDir};
 use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 use serde_json::{Map, Value, json};
 
@@ -37,6 +37,7 @@ pub(crate) fn run(dir: &Path, secrets: &[&str]) -> ExitCode {
 
 fn conduct(run: &RunDir, secrets: &[&str]) -> io::Result<()> {
     let launch = run.launch()?;
+    launch.cgroup.as_ref().map_or(Ok(()), Cgroup::join)?;
     let promised = limit::deadline(limit::now(), &launch);
     let plan = match plan(run, &launch, secrets, promised) {
         Ok(plan) => plan,

@@ -18,6 +18,7 @@
 //!
 //! Nothing here knows NATS, S3 or SQL.
 
+pub mod cgroup;
 pub mod launch;
 pub mod log_line;
 pub mod outcome;

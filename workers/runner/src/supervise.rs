@@ -16,6 +16,7 @@ use rustix::process::{getpid, set_child_subreaper, setsid};
 use crate::{limit, tree};
 
 mod left_stderr;
+mod limits;
 mod output;
 mod prepare;
 mod session;

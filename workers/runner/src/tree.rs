@@ -2,13 +2,16 @@
 //!
 //! The supervisor is a child subreaper, so whatever a descendant does (double fork, new session,
 //! new process group) its orphans come back as children of the supervisor. Hence the proof that
-//! nothing is left is one system call: waiting for any child says that there is none.
+//! nothing is left is one system call: waiting for any child says that there is none. Where the
+//! run has a control group, that makes it stand still and kills it at once; without one the walk
+//! over /proc does all.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
+use errand_runner::Cgroup;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open,
@@ -33,16 +36,17 @@ pub(crate) struct Process {
 }
 
 /// Everything below the supervisor.
-pub(crate) struct Tree {
+pub(crate) struct Tree<'a> {
     host: Pid,
+    group: Option<&'a Cgroup>,
     host_status: Option<WaitStatus>,
     killed: HashSet<Identity>,
 }
 
-impl Tree {
-    /// The tree that begins with the Fabric host, a child of this process.
-    pub(crate) fn new(host: Pid) -> Self {
-        Self { host, host_status: None, killed: HashSet::new() }
+impl<'a> Tree<'a> {
+    /// The tree that begins with the Fabric host, a child of this process, which joins the group.
+    pub(crate) fn new(host: Pid, group: Option<&'a Cgroup>) -> Self {
+        Self { host, group, host_status: None, killed: HashSet::new() }
     }
 
     /// How the host ended, once it did.
@@ -105,14 +109,29 @@ impl Tree {
             if Instant::now() >= until {
                 return descendants(getpid()).len();
             }
+            self.kill_group();
             self.kill_frozen(|_| descendants(getpid()));
         }
         0
     }
 
+    /// Kills the group at once, itself and not by the walk.
+    fn kill_group(&mut self) {
+        let Some(group) = self.group else { return };
+        for pid in group.members() {
+            if let Some((process, false)) = read_stat(pid.as_raw_pid())
+                && !self.is_ours(&process)
+            {
+                self.killed.insert(process.identity);
+            }
+        }
+        group.kill();
+    }
+
     /// Stops processes until a look finds no new one, so that not even a storm of forks outruns
     /// the kill that follows.
     fn kill_frozen(&mut self, look: impl Fn(&Self) -> Vec<Process>) {
+        let group = self.group.map(Cgroup::freeze);
         let mut frozen = HashMap::new();
         for _ in 0..FREEZE_PASSES {
             let before = frozen.len();
@@ -131,6 +150,7 @@ impl Tree {
             }
             signal(identity, Signal::KILL);
         }
+        drop(group);
         // What was killed needs a moment to become a zombie that can be reaped.
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -8,6 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::limits::Limits;
 use super::prepare::{self, Prepared};
 use super::verdict::{Ended, Verdict};
 use super::watch::{End, Watch};
@@ -26,7 +27,7 @@ const QUIET_TICK: Duration = Duration::from_millis(50);
 const LEAST_LOG_BUDGET: u64 = 8 * 1024 * 1024;
 
 /// A killed process that does not go away hangs in the kernel. Then the run ends without it.
-const KILL_PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const KILL_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the host needs to report once the agent is gone.
 const REPORT_PATIENCE: Duration = Duration::from_secs(1);
@@ -106,7 +107,8 @@ impl Session<'_> {
     }
 
     fn supervise(mut self, host: Pid, prepared: &Prepared, agent: &str) -> Verdict {
-        let mut tree = Tree::new(host);
+        let group = prepared.launch.cgroup.as_ref();
+        let mut tree = Tree::new(host, group);
         let mut watch = Watch::new(self.run, &prepared.launch);
         let handle = pidfd_open(host, PidfdFlags::empty()).ok();
         let end = loop {
@@ -132,6 +134,7 @@ impl Session<'_> {
                 "{left} processes of the agent could not be killed; the system has to be looked at."
             ));
         }
+        let limits = Limits::of(&prepared.launch);
         let reported = run_dir::read_json(&report::report_path(self.run)).ok();
         self.log_lost_diagnostics(reported.as_ref());
         let host_words = prepare::host_words(self.run);
@@ -147,6 +150,7 @@ impl Session<'_> {
             },
             reported,
         );
+        verdict.weigh_limits(&limits);
         self.drain();
         if !verdict.is_success() {
             let known = verdict.stderr_files();
@@ -154,7 +158,7 @@ impl Session<'_> {
         }
         let kept = output::keep(self.run, &prepared.dirs.artifacts);
         verdict.add_artifacts(kept.artifacts);
-        for problem in kept.problems.iter().chain([&host_words]) {
+        for problem in kept.problems.iter().chain(&limits.struck).chain([&host_words]) {
             if !problem.is_empty() {
                 self.log.platform(problem);
             }
@@ -164,7 +168,7 @@ impl Session<'_> {
 
     /// TERM, then grace, then KILL for the agent; the host and our adapter get a moment to say
     /// how it ended.
-    fn wind_down(&mut self, tree: &mut Tree, grace_seconds: f64) {
+    fn wind_down(&mut self, tree: &mut Tree<'_>, grace_seconds: f64) {
         let grace = Duration::try_from_secs_f64(grace_seconds).unwrap_or_default();
         tree.terminate();
         self.follow_until(grace, tree, |tree| tree.agent().is_empty());
@@ -172,7 +176,12 @@ impl Session<'_> {
         self.follow_until(REPORT_PATIENCE, tree, |tree| tree.host_status().is_some());
     }
 
-    fn follow_until(&mut self, patience: Duration, tree: &mut Tree, done: fn(&Tree) -> bool) {
+    fn follow_until(
+        &mut self,
+        patience: Duration,
+        tree: &mut Tree<'_>,
+        done: fn(&Tree<'_>) -> bool,
+    ) {
         let until = Instant::now() + patience;
         loop {
             tree.reap();

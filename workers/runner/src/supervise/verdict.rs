@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use rustix::process::WaitStatus;
 use serde_json::{Value, json};
 
+use super::limits::Limits;
 use super::watch::End;
 use crate::limit;
 use crate::log::Log;
@@ -57,6 +58,29 @@ impl Verdict {
             End::Lease => verdict.set_raised(OutcomeEnd::Stopped, lease_over(ended)),
         }
         verdict
+    }
+
+    /// An agent that has failed, and of whose processes one was killed for want of memory, has
+    /// failed for that. One that succeeded all the same has succeeded; an end that was wanted
+    /// (the limit of time, a cancel) stays what it is.
+    pub(super) fn weigh_limits(&mut self, limits: &Limits) {
+        let Some(reason) = &limits.want_of_memory else { return };
+        match self.outcome.end {
+            OutcomeEnd::Raised => {
+                let raised = raised(Kind::Execution, Failure::OomKilled, reason.clone());
+                self.set_raised(OutcomeEnd::Raised, Raised { crashed: true, ..raised });
+            }
+            OutcomeEnd::Failed => {
+                let own = std::mem::replace(&mut self.outcome.message, reason.clone());
+                self.outcome.failure = Some(Failure::OomKilled);
+                self.outcome.interrupted = true;
+                if let Some(result) = &mut self.outcome.run_result {
+                    result["error"]["code"] = json!(Failure::OomKilled);
+                    result["error"]["message"] = format!("{reason}; {own}").into();
+                }
+            }
+            OutcomeEnd::Succeeded | OutcomeEnd::TimedOut | OutcomeEnd::Stopped => {}
+        }
     }
 
     /// Lists files that were moved into the artifacts, when there is a result to list them in.

@@ -3,6 +3,7 @@
 
 mod scene;
 
+mod cgroup;
 mod ends;
 mod faults;
 mod formats;
