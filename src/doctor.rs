@@ -143,8 +143,8 @@ async fn store(config: workers::store::StoreConfig) -> Checked {
     let store = Store::new(&config);
     let probe = async {
         store.ensure_bucket().await?;
-        store.put(&key, Bytes::from_static(b"probe")).await?;
-        let read = store.read(&key).await?;
+        let probe = store.put(&key, Bytes::from_static(b"probe")).await?;
+        let read = store.read(&probe).await?;
         store.delete(&key).await?;
         Ok::<_, workers::store::Error>(read)
     };

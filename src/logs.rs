@@ -186,7 +186,7 @@ impl Logs {
             Lines::Inline(lines) => Ok(lines),
             Lines::Stored(object) => {
                 let corrupt = |reason: String| Error::Corrupt { job, reason };
-                let bytes = self.store.read(&object.key).await?;
+                let bytes = self.store.read(&object).await?;
                 let bytes = bytes.ok_or_else(|| corrupt(format!("no object '{}'", object.key)))?;
                 let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
                 let lines = lines.map(serde_json::from_slice).collect::<Result<_, _>>();

@@ -5,8 +5,7 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use sha2::{Digest, Sha256};
-use workers::store::{Store, Upload, key};
+use workers::store::{Store, Sums, Upload, key};
 
 use super::Error;
 
@@ -30,19 +29,19 @@ pub(super) async fn receive<E: Display>(
     let waiting = key::incoming(uuid::Uuid::now_v7());
     let mut upload = store.upload(&waiting);
     let rest = bytes.map(|chunk| chunk.map_err(broken));
-    let object = match fill(&mut upload, small, rest).await {
-        Ok(()) => upload.finish().await?,
+    let sums = match fill(&mut upload, small, rest).await {
+        Ok(()) => upload.finish_summed().await?,
         Err(error) => {
             upload.abort().await;
             return Err(error);
         }
     };
-    let blob = key::blob(&object.sha256);
-    if store.size(&blob).await? != Some(object.size) {
-        store.copy(&waiting, &blob).await?;
+    let blob = sums.object(&key::blob(sums.sha256()));
+    if !store.holds(&blob.key, &sums).await? {
+        store.copy(&waiting, &blob.key, &sums).await?;
     }
     store.delete(&waiting).await?;
-    Ok((object.sha256, object.size))
+    Ok((blob.sha256, blob.size))
 }
 
 async fn fill(
@@ -59,11 +58,10 @@ async fn fill(
 }
 
 async fn receive_small(store: &Store, bytes: Vec<u8>) -> Result<(String, u64), Error> {
-    let sha256 = hex::encode(Sha256::digest(&bytes));
-    let size = bytes.len() as u64;
-    let blob = key::blob(&sha256);
-    if store.size(&blob).await? != Some(size) {
-        store.put(&blob, bytes.into()).await?;
+    let sums = Sums::of(&bytes);
+    let blob = sums.object(&key::blob(sums.sha256()));
+    if !store.holds(&blob.key, &sums).await? {
+        store.put(&blob.key, bytes.into()).await?;
     }
-    Ok((sha256, size))
+    Ok((blob.sha256, blob.size))
 }

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use streams::snapshot::FileEntry;
+use streams::snapshot::{FileEntry, ObjectRef};
 use workers::store::key;
 
 use super::Api;
@@ -36,6 +36,13 @@ pub(super) struct Stored {
 impl From<FileEntry> for Stored {
     fn from(entry: FileEntry) -> Self {
         Self { key: key::blob(&entry.sha256), entry }
+    }
+}
+
+impl Stored {
+    fn object(&self) -> ObjectRef {
+        let FileEntry { size, sha256, .. } = &self.entry;
+        ObjectRef { key: self.key.clone(), size: *size, sha256: sha256.clone() }
     }
 }
 
@@ -116,7 +123,7 @@ pub(super) async fn get(
     let file = find(&api, &workspace, &name, &path).await?;
     let range = range::asked(&asked, file.entry.size)?;
     let (status, headers) = file_headers(&file.entry, range)?;
-    let object = api.store.get_range(&file.key, range).await?;
+    let object = api.store.fetch_range(&file.object(), range).await?;
     let object =
         object.ok_or_else(|| ApiError::internal(format!("object '{}' is gone", file.key)))?;
     Ok::<Response, _>(range::stream(status, headers, object))

@@ -3,13 +3,9 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use tokio_util::io::ReaderStream;
 use workers::store::Object;
 
 use super::error::{Answer, ApiError};
-
-/// Bytes of a chunk that is passed on.
-const CHUNK_BYTES: usize = 64 * 1024;
 
 /// What part of an object is asked for: first and last byte, both included. `None` is all.
 /// Of several ranges the first is served.
@@ -57,8 +53,7 @@ pub(super) fn headers(size: u64, range: Option<(u64, u64)>) -> Answer<(StatusCod
 
 /// Streams an object, or the part of it that was opened.
 pub(super) fn stream(status: StatusCode, headers: HeaderMap, object: Object) -> Response {
-    let bytes = ReaderStream::with_capacity(object.body.into_async_read(), CHUNK_BYTES);
-    (status, headers, Body::from_stream(bytes)).into_response()
+    (status, headers, Body::from_stream(object.body)).into_response()
 }
 
 /// Text as a header's value.

@@ -110,7 +110,7 @@ pub(super) async fn download(
     headers.insert(header::ETAG, range::value(&format!("\"{}\"", object.sha256))?);
     headers.insert(header::LAST_MODIFIED, range::value(&saved_at)?);
     headers.insert("x-errand-sha256", range::value(&object.sha256)?);
-    let opened = api.store.get_range(&object.key, asked).await?;
+    let opened = api.store.fetch_range(object, asked).await?;
     let opened =
         opened.ok_or_else(|| ApiError::internal(format!("object '{}' is gone", object.key)))?;
     Ok::<Response, _>(range::stream(status, headers, opened))

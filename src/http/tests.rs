@@ -188,7 +188,7 @@ async fn a_job_is_recorded_pinned_and_submitted() {
     let snapshot = job.snapshot.expect("it has a snapshot");
     let Some(Source::Files { listing, path }) = &snapshot.base else { panic!("{snapshot:?}") };
     assert_eq!(path, "project");
-    let listing = api.store.read(&listing.key).await.expect("the store answers");
+    let listing = api.store.read(listing).await.expect("the store answers");
     assert!(listing.expect("it is stored").starts_with(br#"{"path":"project/a.txt""#));
     assert!(matches!(snapshot.ethos, Some(Source::Files { ref path, .. }) if path.is_empty()));
     let submitted = subject::fact(Phase::Submitted, "default", id);

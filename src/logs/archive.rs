@@ -16,7 +16,7 @@ impl Logs {
         workspace: &str,
         job: JobId,
     ) -> Result<Option<u64>, Error> {
-        let Some(bytes) = self.store.read(&key::logs(workspace, job)).await? else {
+        let Some(bytes) = self.store.read_unknown(&key::logs(workspace, job)).await? else {
             return Ok(None);
         };
         let count = move |lines: &mut dyn Iterator<Item = io::Result<LogLine>>| {
@@ -33,7 +33,7 @@ impl Logs {
         skip: u64,
         take: u64,
     ) -> Result<Vec<LogLine>, Error> {
-        let bytes = self.store.read(&key::logs(workspace, job)).await?.unwrap_or_default();
+        let bytes = self.store.read_unknown(&key::logs(workspace, job)).await?.unwrap_or_default();
         let pick = move |lines: &mut dyn Iterator<Item = io::Result<LogLine>>| {
             lines.skip(to_usize(skip)).take(to_usize(take)).collect()
         };

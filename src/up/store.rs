@@ -2,6 +2,7 @@
 //!
 //! For one machine and for development: what makes it safe to use there is in [`locked`].
 
+mod litter;
 mod locked;
 
 use std::net::Ipv4Addr;
@@ -19,6 +20,7 @@ use workers::store::StoreConfig;
 
 use crate::config::Store;
 use crate::listen;
+use litter::Litter;
 use locked::Locked;
 
 /// Why there is no server.
@@ -42,7 +44,9 @@ impl Server {
         let files = FileSystem::new(dir).map_err(|reason| failed(format!("{reason:?}")))?;
         let access_key = format!("errand-{}", uuid::Uuid::new_v4().simple());
         let secret_key = uuid::Uuid::new_v4().simple().to_string();
-        let mut service = S3ServiceBuilder::new(Locked::new(files));
+        let litter = Litter::new(dir);
+        litter.forget_uploads().map_err(|reason| failed(reason.to_string()))?;
+        let mut service = S3ServiceBuilder::new(Locked::new(files, litter));
         service.set_auth(SimpleAuth::from_single(access_key.as_str(), secret_key.as_str()));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await

@@ -8,10 +8,9 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use streams::snapshot::{FileEntry, Mount, ObjectRef, Source};
 use tokio::sync::mpsc;
-use tokio_util::io::SyncIoBridge;
 
 use crate::bundle::{self, Limits, Pick, UnpackError, Writer};
-use crate::store::{self, Store, key};
+use crate::store::{self, Store, drain, key};
 
 /// Files up to this size are fetched ahead; larger ones stream through.
 const AHEAD_BYTES: u64 = 256 * 1024;
@@ -106,7 +105,7 @@ async fn add(
 ) -> Result<(), ComposeError> {
     match source {
         Source::Bundle { object, path } => {
-            let body = open(store, &object.key).await?;
+            let body = open(store, object).await?;
             let pick = Pick { path: path.clone() };
             let prefix = prefix.to_owned();
             let single = !path.is_empty();
@@ -153,7 +152,7 @@ async fn listed(
     prefix: &str,
 ) -> Result<Vec<(String, FileEntry)>, ComposeError> {
     let missing = || ComposeError::Broken(format!("listing {} is gone", listing.key));
-    let bytes = store.read(&listing.key).await?.ok_or_else(missing)?;
+    let bytes = store.read(listing).await?.ok_or_else(missing)?;
     let mut found = Vec::new();
     for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let entry: FileEntry = serde_json::from_slice(line).map_err(|error| {
@@ -175,17 +174,18 @@ async fn listed(
 }
 
 async fn fetch(store: &Store, entry: &FileEntry) -> Result<Body, ComposeError> {
-    let key = key::blob(&entry.sha256);
+    let (size, sha256) = (entry.size, entry.sha256.clone());
+    let blob = ObjectRef { key: key::blob(&sha256), size, sha256 };
     if entry.size > AHEAD_BYTES {
-        return open(store, &key).await;
+        return open(store, &blob).await;
     }
-    let bytes: Bytes = store.read(&key).await?.ok_or_else(|| gone(&key))?;
+    let bytes: Bytes = store.read(&blob).await?.ok_or_else(|| gone(&blob.key))?;
     Ok(Box::new(io::Cursor::new(bytes)))
 }
 
-async fn open(store: &Store, key: &str) -> Result<Body, ComposeError> {
-    let object = store.get(key).await?.ok_or_else(|| gone(key))?;
-    Ok(Box::new(SyncIoBridge::new(object.body.into_async_read())))
+async fn open(store: &Store, object: &ObjectRef) -> Result<Body, ComposeError> {
+    let opened = store.fetch(object).await?.ok_or_else(|| gone(&object.key))?;
+    Ok(Box::new(opened.into_read()))
 }
 
 fn gone(key: &str) -> ComposeError {
@@ -217,20 +217,22 @@ fn pack(
                     return Err(ComposeError::Broken(why));
                 }
             }
-            Item::Bundle { body, pick, prefix, single, covered } => {
+            Item::Bundle { mut body, pick, prefix, single, covered } => {
                 let covers = |name: &[u8], directory: bool| {
                     std::str::from_utf8(name)
                         .is_ok_and(|name| is_covered(&covered, name, directory))
                 };
-                let entries = bundle::copy_entries(
-                    body,
+                let copied = bundle::copy_entries(
+                    &mut body,
                     &pick,
                     &mut writer,
                     prefix.as_bytes(),
                     &covers,
                     Limits::default(),
-                )
-                .map_err(broken)?;
+                );
+                // Bytes that arrived damaged may look like a bundle that is: they come first.
+                drain(body)?;
+                let entries = copied.map_err(broken)?;
                 if single && entries == 0 {
                     return Err(ComposeError::Broken(format!("nothing at '{}'", pick.path)));
                 }

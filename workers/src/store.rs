@@ -1,7 +1,13 @@
 //! The object store: always `aws-sdk-s3` against an endpoint. Keys are made in [`key`] only.
+//!
+//! A store is not believed: what was written counts once [`vouch`] has seen that it is there, and
+//! what is [`read`] is what was written or an error.
 
 pub mod key;
+mod read;
+mod remove;
 mod upload;
+mod vouch;
 
 use std::time::Duration;
 
@@ -12,19 +18,25 @@ use aws_sdk_s3::config::{
 };
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::primitives::ByteStream;
+use backon::{ExponentialBuilder, Retryable};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use streams::envelope::MAX_PAYLOAD_BYTES;
 use streams::snapshot::{ObjectRef, Part};
 
+pub use read::{Body, Object, drain};
 pub use upload::{PART_BYTES, Upload};
+pub use vouch::Sums;
 
 /// A store that does not answer is one that fails: nothing waits for it for ever. The second
 /// bounds one request, and must let a large part pass on a slow line.
 const CONNECT: Duration = Duration::from_secs(5);
 const ATTEMPT: Duration = Duration::from_secs(300);
+
+/// What a store answered wrongly is asked for again, beyond what the SDK repeats by itself.
+const AGAIN: ExponentialBuilder =
+    ExponentialBuilder::new().with_min_delay(Duration::from_millis(100)).with_max_times(3);
 
 /// How to reach the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -54,21 +66,14 @@ pub struct Error {
     action: &'static str,
     key: String,
     reason: String,
+    /// Whether there is a store at all; one that nobody reaches need not be asked again at once.
+    answered: bool,
 }
 
 impl Error {
     pub(crate) fn new(action: &'static str, key: &str, reason: impl std::fmt::Display) -> Self {
-        Self { action, key: key.to_owned(), reason: reason.to_string() }
+        Self { action, key: key.to_owned(), reason: reason.to_string(), answered: true }
     }
-}
-
-/// A readable object.
-#[derive(Debug)]
-pub struct Object {
-    /// Bytes in `body`: the whole object, or the range asked for.
-    pub size: u64,
-    /// The bytes.
-    pub body: ByteStream,
 }
 
 /// A bucket.
@@ -118,53 +123,28 @@ impl Store {
 
     /// Writes a small object whole.
     pub async fn put(&self, key: &str, bytes: Bytes) -> Result<ObjectRef, Error> {
-        let sha256 = hex::encode(Sha256::digest(&bytes));
-        let size = bytes.len() as u64;
-        self.client
-            .put_object()
-            .bucket(&self.bucket)
-            .key(key)
-            .body(ByteStream::from(bytes))
-            .send()
-            .await
-            .map_err(|error| failed("put", key, &error))?;
-        Ok(ObjectRef { key: key.to_owned(), size, sha256 })
+        Ok(self.put_summed(key, bytes).await?.object(key))
+    }
+
+    async fn put_summed(&self, key: &str, bytes: Bytes) -> Result<Sums, Error> {
+        let sums = Sums::of(&bytes);
+        let put = || async {
+            let sent = self.send(key, bytes.clone(), &sums).await;
+            self.settle(key, &sums, sent).await
+        };
+        put.retry(AGAIN).when(|error: &Error| error.answered).await?;
+        Ok(sums)
+    }
+
+    async fn send(&self, key: &str, bytes: Bytes, sums: &Sums) -> Result<(), Error> {
+        let put = self.client.put_object().bucket(&self.bucket).key(key);
+        let put = put.checksum_crc32(sums.crc32()).body(ByteStream::from(bytes)).send().await;
+        put.map(drop).map_err(|error| failed("put", key, &error))
     }
 
     /// Begins an object of unknown length.
     pub fn upload(&self, key: &str) -> Upload {
-        Upload::new(self.client.clone(), self.bucket.clone(), key.to_owned())
-    }
-
-    /// Opens an object; `None` when there is none.
-    pub async fn get(&self, key: &str) -> Result<Option<Object>, Error> {
-        self.get_range(key, None).await
-    }
-
-    /// Opens part of an object; both ends of the range are included.
-    pub async fn get_range(
-        &self,
-        key: &str,
-        range: Option<(u64, u64)>,
-    ) -> Result<Option<Object>, Error> {
-        let range = range.map(|(from, to)| format!("bytes={from}-{to}"));
-        let found =
-            self.client.get_object().bucket(&self.bucket).key(key).set_range(range).send().await;
-        match found {
-            Ok(object) => {
-                let size = object.content_length().and_then(|size| u64::try_from(size).ok());
-                Ok(Some(Object { size: size.unwrap_or_default(), body: object.body }))
-            }
-            Err(error) if code(&error) == Some("NoSuchKey") => Ok(None),
-            Err(error) => Err(failed("get", key, &error)),
-        }
-    }
-
-    /// Reads a small object whole.
-    pub async fn read(&self, key: &str) -> Result<Option<Bytes>, Error> {
-        let Some(object) = self.get(key).await? else { return Ok(None) };
-        let bytes = object.body.collect().await.map_err(|error| Error::new("get", key, error))?;
-        Ok(Some(bytes.into_bytes()))
+        Upload::new(self.clone(), key.to_owned())
     }
 
     /// Bytes of an object; `None` when there is none.
@@ -173,39 +153,6 @@ impl Store {
             Ok(head) => Ok(head.content_length().and_then(|size| u64::try_from(size).ok())),
             Err(SdkError::ServiceError(error)) if error.err().is_not_found() => Ok(None),
             Err(error) => Err(failed("head", key, &error)),
-        }
-    }
-
-    /// Copies an object within the bucket.
-    pub async fn copy(&self, from: &str, to: &str) -> Result<(), Error> {
-        let source = format!("{}/{from}", self.bucket);
-        let copy = self.client.copy_object().bucket(&self.bucket).copy_source(source).key(to);
-        copy.send().await.map(drop).map_err(|error| failed("copy to", to, &error))
-    }
-
-    /// Removes an object; removing what is not there is no failure.
-    pub async fn delete(&self, key: &str) -> Result<(), Error> {
-        let delete = self.client.delete_object().bucket(&self.bucket).key(key).send().await;
-        delete.map(drop).map_err(|error| failed("delete", key, &error))
-    }
-
-    /// The keys below a prefix, at most a thousand; call again after removing them.
-    pub async fn list(&self, prefix: &str) -> Result<Vec<String>, Error> {
-        let list = self.client.list_objects_v2().bucket(&self.bucket).prefix(prefix).send().await;
-        let list = list.map_err(|error| failed("list", prefix, &error))?;
-        Ok(list.contents().iter().filter_map(|object| object.key()).map(str::to_owned).collect())
-    }
-
-    /// Removes every object below a prefix.
-    pub async fn delete_below(&self, prefix: &str) -> Result<(), Error> {
-        loop {
-            let keys = self.list(prefix).await?;
-            if keys.is_empty() {
-                return Ok(());
-            }
-            for key in keys {
-                self.delete(&key).await?;
-            }
         }
     }
 
@@ -226,7 +173,7 @@ impl Store {
                 T::deserialize(value).map_err(|error| Error::new("decode", "inline part", error))
             }
             Part::Stored(object) => {
-                let bytes = self.read(&object.key).await?;
+                let bytes = self.read(object).await?;
                 let bytes =
                     bytes.ok_or_else(|| Error::new("get", &object.key, "it does not exist"))?;
                 serde_json::from_slice(&bytes)
@@ -245,5 +192,6 @@ where
     E: std::error::Error + ProvideErrorMetadata + 'static,
     R: std::fmt::Debug,
 {
-    Error::new(action, key, aws_sdk_s3::error::DisplayErrorContext(error))
+    let answered = matches!(error, SdkError::ServiceError(_) | SdkError::ResponseError(_));
+    Error { answered, ..Error::new(action, key, aws_sdk_s3::error::DisplayErrorContext(error)) }
 }

@@ -15,14 +15,13 @@ use serde_json::{Map, Value, json};
 use streams::snapshot::ObjectRef;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
-use tokio_util::io::SyncIoBridge;
 
 use super::{Definition, Done, Occasion, Way};
 use crate::bundle::{self, FileFound, Limits, UnpackError, display_name};
 use crate::ports::{Filesets, FilesetsError};
 use crate::results::name;
 use crate::step::StepError;
-use crate::store::Store;
+use crate::store::{Store, drain};
 use pattern::Pattern;
 
 /// Files of one job at most; their names are held in memory.
@@ -153,17 +152,17 @@ fn patterns(paths: &[String]) -> Result<Vec<Pattern>, String> {
 }
 
 async fn open(store: &Store, bundle: &ObjectRef) -> Result<impl Read + Send + use<>, Failure> {
-    let object = store.get(&bundle.key).await.map_err(later)?;
+    let object = store.fetch(bundle).await.map_err(later)?;
     let object = object.ok_or_else(|| Failure::Failed(format!("object {} is gone", bundle.key)))?;
-    Ok(SyncIoBridge::new(object.body.into_async_read()))
+    Ok(object.into_read())
 }
 
 /// Finds the files that are meant. Every pattern must mean at least one.
-fn choose(bundle: impl Read, patterns: &[Pattern]) -> Result<Chosen, Failure> {
+fn choose(mut bundle: impl Read, patterns: &[Pattern]) -> Result<Chosen, Failure> {
     let mut chosen = Chosen::new();
     let mut unmatched: Vec<_> = patterns.iter().collect();
     let (mut count, mut unnamed) = (0, None);
-    bundle::files(bundle, Limits::default(), |name, found| {
+    let read = bundle::files(&mut bundle, Limits::default(), |name, found| {
         let source = match found {
             FileFound::File { .. } => name,
             FileFound::Link { first } => first,
@@ -182,7 +181,9 @@ fn choose(bundle: impl Read, patterns: &[Pattern]) -> Result<Chosen, Failure> {
             Err(_) => unnamed = Some(display_name(name)),
         }
         Ok(())
-    })?;
+    });
+    drain(bundle).map_err(later)?;
+    read?;
     let failed = |reason: String| Err(Failure::Failed(reason));
     if !unmatched.is_empty() {
         let paths: Vec<_> = unmatched.iter().map(|pattern| format!("'{pattern}'")).collect();
@@ -199,12 +200,12 @@ fn choose(bundle: impl Read, patterns: &[Pattern]) -> Result<Chosen, Failure> {
 
 /// Runs on a thread that may block, and gives each chosen file to whoever writes it.
 fn read_out(
-    bundle: impl Read,
+    mut bundle: impl Read,
     chosen: &Chosen,
     items: &mpsc::Sender<Item>,
 ) -> Result<(), UnpackError> {
     let gone = || UnpackError::from(io::Error::from(io::ErrorKind::BrokenPipe));
-    bundle::files(bundle, Limits::default(), |name, found| {
+    let read = bundle::files(&mut bundle, Limits::default(), |name, found| {
         let (FileFound::File { mode, data }, Some(paths)) = (found, chosen.get(name)) else {
             return Ok(());
         };
@@ -223,7 +224,9 @@ fn read_out(
                 }
             }
         }
-    })
+    });
+    drain(bundle)?;
+    read
 }
 
 fn later(error: impl std::fmt::Display) -> Failure {

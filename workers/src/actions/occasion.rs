@@ -53,7 +53,7 @@ impl Occasion<'_> {
             return Ok((Value::Null, size));
         }
         let missing = || StepError::retry(format!("object {} is gone", saved.object.key));
-        let bytes = self.store.read(&saved.object.key).await?.ok_or_else(missing)?;
+        let bytes = self.store.read(&saved.object).await?.ok_or_else(missing)?;
         let value = serde_json::from_slice(&bytes).map_err(StepError::retry)?;
         Ok((value, size))
     }

@@ -17,11 +17,10 @@ use streams::id::Attempt;
 use streams::snapshot::ObjectRef;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
-use tokio_util::io::SyncIoBridge;
 
 use super::{Error, Executor, Places, RunName, RunPlan};
 use crate::bundle::{self, Limits, Pick, UnpackError};
-use crate::store::Store;
+use crate::store::{Store, drain};
 
 /// How long a runner may take to pass its start gate.
 const START: Duration = Duration::from_secs(20);
@@ -89,14 +88,17 @@ impl Process {
     }
 
     async fn unpack(&self, bundle: &ObjectRef, into: PathBuf) -> Result<(), Error> {
-        let object = self.store.get(&bundle.key).await?.ok_or_else(|| {
+        let object = self.store.fetch(bundle).await?.ok_or_else(|| {
             Error::Impossible(format!("bundle {} is not in the object store", bundle.key))
         })?;
-        let body = SyncIoBridge::new(object.body.into_async_read());
+        let mut body = object.into_read();
         let unpacking = tokio::task::spawn_blocking(move || {
-            bundle::unpack(body, &Pick::default(), &into, "", Limits::default())
+            let unpacked =
+                bundle::unpack(&mut body, &Pick::default(), &into, "", Limits::default());
+            drain(body).map_err(|error| Error::Unavailable(error.to_string()))?;
+            Ok::<_, Error>(unpacked)
         });
-        match unpacking.await.map_err(|error| Error::Unavailable(error.to_string()))? {
+        match unpacking.await.map_err(|error| Error::Unavailable(error.to_string()))?? {
             Ok(_) => Ok(()),
             Err(UnpackError::Io(error)) => Err(error.into()),
             Err(error) => Err(Error::Impossible(error.to_string())),

@@ -52,6 +52,8 @@ impl LogReader {
         let (out, chunks) = bundle::pipe();
         let packing = tokio::task::spawn_blocking(move || -> io::Result<()> {
             let mut zstd = zstd::Encoder::new(out, 0)?;
+            // The archive is read by its key alone: it must tell by itself that it is whole.
+            zstd.include_checksum(true)?;
             while let Some(lines) = batches.blocking_recv() {
                 zstd.write_all(&lines)?;
             }
@@ -84,7 +86,7 @@ async fn lines(store: &Store, batch: LogBatch) -> Result<Vec<u8>, StepError> {
     match batch.lines {
         Lines::Inline(lines) => Ok(to_json_lines(&lines)),
         Lines::Stored(object) => {
-            let bytes = store.read(&object.key).await?;
+            let bytes = store.read(&object).await?;
             let bytes = bytes.ok_or_else(|| StepError::retry(format!("no {}", object.key)))?;
             Ok(bytes.into())
         }
