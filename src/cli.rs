@@ -163,6 +163,7 @@ impl Cli {
             Command::Explain(args) => args.run(&out),
             Command::Completions(args) => args.run(&out),
             Command::Config(command) => command.run(global.flags(), &out),
+            Command::Secrets(secrets::Command::RotateKey(args)) => args.run(&out).await,
             command => command.run_in(&global.session(out)?).await,
         }
     }

@@ -12,6 +12,7 @@ use workers::store::Store;
 
 use crate::config::{Config, Overrides};
 use crate::records::Records;
+use crate::secrets::{Keyring, SecretStore};
 use crate::{serve, up};
 
 /// How long one check may take.
@@ -58,6 +59,9 @@ pub async fn examine(overrides: &Overrides) -> Vec<Finding> {
     }
     if config.database.url.is_some() || config.data_dir().join("errand.db").exists() {
         findings.push(finding("database", in_time(database(config.database_url())).await));
+        if config.key_file().exists() {
+            findings.push(finding("secrets", in_time(secrets(&config)).await));
+        }
     }
     findings
 }
@@ -164,5 +168,19 @@ async fn database(url: String) -> Checked {
         Err(error) => {
             Err((error.to_string(), "check database.url, or the file's owner".to_owned()))
         }
+    }
+}
+
+/// Whether there is a key for each secret.
+async fn secrets(config: &Config) -> Checked {
+    let mend = || format!("restore the key file {} from a backup", config.key_file().display());
+    let keyring = Keyring::open(&config.key_file()).map_err(|error| (error.to_string(), mend()))?;
+    let records = Records::connect(&config.database_url()).await;
+    let records = records.map_err(|error| (error.to_string(), "mend the database".to_owned()))?;
+    let checked = SecretStore::new(records.clone(), keyring).check_keys().await;
+    records.close().await;
+    match checked {
+        Ok(()) => Ok("there is a key for each".to_owned()),
+        Err(error) => Err((error.to_string(), mend())),
     }
 }

@@ -1,17 +1,17 @@
-//! Private files: made once, whole or not at all, for nobody but their owner. What is in them
-//! is the affair of those who make them.
+//! Private files: made once or replaced, whole or not at all, for nobody but their owner. What is
+//! in them is the affair of those who make them.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What only the owner may do with the file.
 const MODE: u32 = 0o600;
 
 /// Makes a file of one line. If another process is faster, its file stays.
 pub(crate) fn create(path: &Path, line: &str) -> io::Result<()> {
-    let draft = path.with_extension(format!("{}.new", uuid::Uuid::now_v7()));
+    let draft = draft_of(path);
     let linked = write(&draft, line).and_then(|()| std::fs::hard_link(&draft, path));
     // The draft may hold a secret: it goes, whatever became of the rest.
     let removed = match std::fs::remove_file(&draft) {
@@ -23,6 +23,21 @@ pub(crate) fn create(path: &Path, line: &str) -> io::Result<()> {
         Err(error) => Err(error),
         Ok(()) => removed.and_then(|()| sync_directory(path)),
     }
+}
+
+/// Puts a file of these lines in the place of the one that is there.
+pub(crate) fn replace(path: &Path, lines: &str) -> io::Result<()> {
+    let draft = draft_of(path);
+    let renamed = write(&draft, lines).and_then(|()| std::fs::rename(&draft, path));
+    if renamed.is_err() {
+        // The draft may hold a secret; that it cannot be written or moved is the worse news.
+        let _ = std::fs::remove_file(&draft);
+    }
+    renamed.and_then(|()| sync_directory(path))
+}
+
+fn draft_of(path: &Path) -> PathBuf {
+    path.with_extension(format!("{}.new", uuid::Uuid::now_v7()))
 }
 
 fn write(draft: &Path, line: &str) -> io::Result<()> {

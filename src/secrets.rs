@@ -2,10 +2,14 @@
 //! have them. No value is ever printed, logged or kept in the clear.
 
 mod key_file;
+mod keyring;
+mod rotation;
 mod seal;
 mod store;
 
 pub use key_file::KeyFileError;
+pub use keyring::Keyring;
+pub use rotation::{Rotated, Rotation, RotationError};
 pub use seal::{SealError, Sealer};
 pub use store::{SecretStore, SecretStoreError, SecretValue};
 

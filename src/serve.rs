@@ -27,7 +27,7 @@ use crate::catalog::{CatalogService, Settings};
 use crate::config::Config;
 use crate::http::{self, App};
 use crate::records::Records;
-use crate::secrets::{Sealer, SecretStore};
+use crate::secrets::{Keyring, SecretStore};
 use crate::sweeper::Sweeper;
 use crate::{listen, projector};
 
@@ -158,11 +158,12 @@ pub async fn start(
         async { store.ensure_bucket().await.context("cannot use the object store") },
     )?;
     let queue = Arc::new(queue);
-    let sealer =
-        Sealer::from_key_file(&config.key_file()).context("cannot use the secrets' key")?;
+    let keyring = Keyring::open(&config.key_file()).context("cannot use the secrets' key")?;
+    let secrets = SecretStore::new(records.clone(), keyring);
+    secrets.check_keys().await.context("cannot use the secrets' key")?;
     let parts = Parts {
         catalog: CatalogService::new(records.clone(), store.clone(), settings),
-        secrets: SecretStore::new(records.clone(), sealer),
+        secrets,
         broker: Arc::clone(&queue) as Arc<dyn Broker>,
         records: records.clone(),
         store,

@@ -5,15 +5,20 @@ use std::env::VarError;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
+use zeroize::Zeroizing;
 
 use super::pages::Pages;
-use super::render::Column;
+use super::render::{Column, Output};
 use super::{Session, Usage, documents};
 use crate::client::segment;
+use crate::config::{Config, Overrides};
 use crate::exit::Exit;
+use crate::records::Records;
+use crate::secrets::{Rotated, Rotation, Sealer};
 
 const COLUMNS: &[Column] = &[
     ("NAME", "/name"),
@@ -43,6 +48,8 @@ pub(super) enum Command {
         #[arg(value_parser = super::name)]
         name: String,
     },
+    /// Seal every secret of this platform with a new key; one that was interrupted is gone on with
+    RotateKey(RotateKey),
 }
 
 #[derive(Debug, Args)]
@@ -59,6 +66,58 @@ pub(super) struct Given {
     /// What it is for
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
+}
+
+/// Works on key file and database themselves, beside a running platform or without one.
+#[derive(Debug, Args)]
+pub(super) struct RotateKey {
+    /// Take the new key from this file, 64 hexadecimal digits, instead of making one
+    #[arg(long, value_name = "FILE")]
+    new_key: Option<PathBuf>,
+    /// A former key that secrets still need and the key file lacks
+    #[arg(long, value_name = "FILE")]
+    old_key: Option<PathBuf>,
+    /// Leave the old keys in the key file, to copy it to other machines; run again without this
+    #[arg(long)]
+    keep_old: bool,
+    /// The data directory of the platform
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl RotateKey {
+    pub(super) async fn run(self, out: &Output) -> anyhow::Result<Exit> {
+        let key = |file: &Option<PathBuf>| {
+            let key = file.as_deref().map(|file| {
+                let digits = Zeroizing::new(documents::text(file)?);
+                Sealer::from_hex(&digits).with_context(|| file.display().to_string())
+            });
+            key.transpose()
+        };
+        let rotation = Rotation {
+            new_key: key(&self.new_key)?,
+            old_key: key(&self.old_key)?,
+            keep_old: self.keep_old,
+        };
+        let overrides =
+            Overrides { file: self.config, data_dir: self.data_dir, ..Default::default() };
+        let config = Config::load(&overrides)?;
+        let records = Records::connect(&config.database_url()).await;
+        let records = records.context("cannot open the records")?;
+        let rotated = rotation.run(&records, &config.key_file()).await;
+        records.close().await;
+        let Rotated { key, secrets, resumed, old_keys } = rotated?;
+        if resumed {
+            out.note("went on with the rotation that was begun before");
+        }
+        out.one(&json!({
+            "key_file": config.key_file(), "key": key, "secrets": secrets, "old_keys": old_keys,
+        }));
+        Ok(Exit::Done)
+    }
 }
 
 impl Command {
@@ -91,6 +150,7 @@ impl Command {
                 client.delete(&one(&name)).await?;
                 out.note(&format!("secret '{name}' is deleted"));
             }
+            Self::RotateKey(rotation) => return rotation.run(out).await,
         }
         Ok(Exit::Done)
     }

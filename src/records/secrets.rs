@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 
 use super::named::Named;
-use super::statement::{Row, corrupt, sql};
+use super::statement::{Row, assembled, corrupt, places, sql};
 use super::{Listed, Records, Result, Select, fresh_id};
 
 /// A secret as it is kept.
@@ -51,6 +51,11 @@ pub struct SecretChange {
 }
 
 const SECRETS: Named<SecretRow> = Named { table: "secrets", read };
+
+/// Bytes at the beginning of a seal that say which key sealed it, and the letters that they are in
+/// base64, where no other byte has a part in them.
+const HEAD_BYTES: usize = 9;
+const HEAD_LETTERS: usize = HEAD_BYTES / 3 * 4;
 
 /// The sealed secrets.
 pub struct Secrets<'r>(pub(super) &'r Records);
@@ -112,6 +117,37 @@ impl Secrets<'_> {
                 .boxed()
             })
             .await
+    }
+
+    /// Up to `limit` of all workspaces' whose seals begin with none of these bytes, by their ids,
+    /// those after `after`.
+    pub async fn sealed_otherwise(
+        &self,
+        heads: &[[u8; HEAD_BYTES]],
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<SecretRow>> {
+        let heads: Vec<_> = heads.iter().map(|head| BASE64_STANDARD.encode(head)).collect();
+        let rows = assembled(format!(
+            "SELECT * FROM secrets WHERE id > $1 AND substr(sealed, 1, {HEAD_LETTERS}) NOT IN ({})
+             ORDER BY id LIMIT {limit}",
+            places(2, heads.len())
+        ));
+        let rows = rows.text(after).texts(heads.iter().map(String::as_str));
+        rows.all(self.0.reads()).await?.iter().map(read).collect()
+    }
+
+    /// Puts a new seal in the place of an old one, if that still stands; whether it did. For
+    /// everybody else nothing has changed.
+    pub async fn reseal(&self, id: &str, old: &[u8], new: &[u8]) -> Result<bool> {
+        let input = (id.to_owned(), BASE64_STANDARD.encode(old), BASE64_STANDARD.encode(new));
+        let touched = self.0.write(input, |(id, old, new), db| {
+            sql("UPDATE secrets SET sealed = $3 WHERE id = $1 AND sealed = $2")
+                .texts([&**id, old, new])
+                .run(db)
+                .boxed()
+        });
+        Ok(touched.await? > 0)
     }
 
     /// Removes one.

@@ -1,12 +1,13 @@
-//! The key file: 64 hexadecimal digits that only its owner can read.
+//! The key file, which only its owner can read: a key a line, 64 hexadecimal digits each.
+//!
+//! The first key seals. Those below it are of a rotation that is not over: they only open what
+//! they sealed before.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use chacha20poly1305::XChaCha20Poly1305;
-use chacha20poly1305::aead::{Generate, Key};
 use zeroize::Zeroizing;
 
 use super::seal::{SealError, Sealer};
@@ -15,7 +16,7 @@ use crate::private_file;
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// The file cannot be read or made.
+    /// The file cannot be read or written.
     #[error("secrets key file {path}: {source}", path = path.display())]
     Io {
         /// The file.
@@ -42,30 +43,44 @@ pub enum KeyFileError {
     },
 }
 
-pub(super) fn load_or_create(path: &Path) -> Result<Sealer, KeyFileError> {
-    let io = |source| KeyFileError::Io { path: path.to_owned(), source };
-    let digits = match read(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            create(path).map_err(io)?;
-            read(path)
-        }
-        answer => answer,
-    };
-    let (digits, mode) = digits.map_err(io)?;
+/// Reads the keys; there is at least one.
+pub(super) fn load(path: &Path) -> Result<Vec<Sealer>, KeyFileError> {
+    let (text, mode) =
+        read(path).map_err(|source| KeyFileError::Io { path: path.to_owned(), source })?;
     if mode & 0o077 != 0 {
         return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
     }
-    Sealer::from_hex(&digits)
-        .map_err(|source| KeyFileError::Content { path: path.to_owned(), source })
+    let keys = text.trim().split('\n').map(Sealer::from_hex).collect::<Result<_, _>>();
+    keys.map_err(|source| KeyFileError::Content { path: path.to_owned(), source })
+}
+
+/// Makes the file with a random key, unless it is there.
+pub(super) fn ensure(path: &Path) -> Result<(), KeyFileError> {
+    let made = match path.symlink_metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            private_file::create(path, &Sealer::generate().to_hex())
+        }
+        _ => Ok(()),
+    };
+    made.map_err(|source| KeyFileError::Io { path: path.to_owned(), source })
+}
+
+/// Writes these keys in the place of those that are there.
+pub(super) fn replace(path: &Path, keys: &[Sealer]) -> Result<(), KeyFileError> {
+    let lines: Vec<_> = keys.iter().map(Sealer::to_hex).collect();
+    let mut text = Zeroizing::new(String::with_capacity(lines.iter().map(|it| it.len() + 1).sum()));
+    for (index, line) in lines.iter().enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
+        text.push_str(line);
+    }
+    private_file::replace(path, &text)
+        .map_err(|source| KeyFileError::Io { path: path.to_owned(), source })
 }
 
 fn read(path: &Path) -> io::Result<(Zeroizing<String>, u32)> {
     let file = File::open(path)?;
     let mode = file.metadata()?.permissions().mode() & 0o7777;
     Ok((Zeroizing::new(io::read_to_string(file)?), mode))
-}
-
-fn create(path: &Path) -> io::Result<()> {
-    let key = Zeroizing::new(<[u8; 32]>::from(Key::<XChaCha20Poly1305>::generate()));
-    private_file::create(path, &Zeroizing::new(hex::encode(*key)))
 }

@@ -7,24 +7,23 @@
 //! The key id tells a wrong key from a damaged seal. Header and owner are authenticated, so a
 //! seal cannot be moved to another secret.
 
-use std::path::Path;
-
-use chacha20poly1305::aead::{Aead, Generate, KeyInit, Payload};
+use chacha20poly1305::aead::{Aead, Generate, Key, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
-
-use super::key_file::{self, KeyFileError};
 
 /// The only form of a seal that there is.
 const VERSION: u8 = 1;
 const KEY_BYTES: usize = 32;
 const KEY_ID_BYTES: usize = 8;
 const NONCE_BYTES: usize = 24;
-const NONCE_AT: usize = 1 + KEY_ID_BYTES;
+/// What every seal of one key begins with: version and key id.
+pub(super) const HEADER_BYTES: usize = 1 + KEY_ID_BYTES;
+const NONCE_AT: usize = HEADER_BYTES;
 const CIPHERTEXT_AT: usize = NONCE_AT + NONCE_BYTES;
 
 /// Seals and opens with one key.
+#[derive(Clone)]
 pub struct Sealer {
     key: Zeroizing<[u8; KEY_BYTES]>,
     key_id: [u8; KEY_ID_BYTES],
@@ -40,11 +39,11 @@ pub enum SealError {
     #[error("sealed value has an unknown form, restore the records from a backup")]
     Form,
     /// Another key sealed it.
-    #[error("sealed value needs the key {needed}, this one is {present}; restore that key file")]
+    #[error("sealed value needs the key {needed}, here is {present}; restore that key's file")]
     OtherKey {
         /// The id of the key that sealed it.
         needed: String,
-        /// The id of the key that is here.
+        /// The ids of the keys that are here.
         present: String,
     },
     /// It was changed, or belongs to something else.
@@ -60,22 +59,42 @@ impl Sealer {
     pub fn from_hex(digits: &str) -> Result<Self, SealError> {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         hex::decode_to_slice(digits.trim(), &mut *key).map_err(|_| SealError::Key)?;
+        Ok(Self::of(key))
+    }
+
+    /// Makes a key.
+    pub(super) fn generate() -> Self {
+        Self::of(Zeroizing::new(Key::<XChaCha20Poly1305>::generate().into()))
+    }
+
+    fn of(key: Zeroizing<[u8; KEY_BYTES]>) -> Self {
         let digest = Sha256::new().chain_update("errand secrets key id\n").chain_update(*key);
         let mut key_id = [0; KEY_ID_BYTES];
         key_id.copy_from_slice(&digest.finalize()[..KEY_ID_BYTES]);
-        Ok(Self { key, key_id })
+        Self { key, key_id }
     }
 
-    /// Takes the key from a file, which is made with a random key when it is missing.
-    pub fn from_key_file(path: &Path) -> Result<Self, KeyFileError> {
-        key_file::load_or_create(path)
+    /// The key as [`Sealer::from_hex`] takes it.
+    pub(super) fn to_hex(&self) -> Zeroizing<String> {
+        Zeroizing::new(hex::encode(*self.key))
+    }
+
+    /// The name of the key, which says nothing about it.
+    pub fn id(&self) -> String {
+        hex::encode(self.key_id)
+    }
+
+    /// What every seal of this key begins with.
+    pub(super) fn header(&self) -> [u8; HEADER_BYTES] {
+        let mut header = [VERSION; HEADER_BYTES];
+        header[1..].copy_from_slice(&self.key_id);
+        header
     }
 
     /// Seals a value for its owner, for example `workspace/name`.
     pub fn seal(&self, owner: &str, plain: &[u8]) -> Result<Vec<u8>, SealError> {
         let nonce = XNonce::generate();
-        let mut sealed = vec![VERSION];
-        sealed.extend(self.key_id);
+        let mut sealed = self.header().to_vec();
         let aad = authenticated(&sealed, owner);
         sealed.extend(nonce);
         let payload = Payload { msg: plain, aad: &aad };
@@ -96,7 +115,7 @@ impl Sealer {
             return Err(SealError::Form);
         };
         if key_id != self.key_id {
-            let (needed, present) = (hex::encode(key_id), hex::encode(self.key_id));
+            let (needed, present) = (hex::encode(key_id), self.id());
             return Err(SealError::OtherKey { needed, present });
         }
         let nonce = XNonce::try_from(nonce).map_err(|_| SealError::Form)?;
@@ -116,6 +135,6 @@ fn authenticated(header: &[u8], owner: &str) -> Vec<u8> {
 
 impl std::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sealer").field("key_id", &hex::encode(self.key_id)).finish_non_exhaustive()
+        f.debug_struct("Sealer").field("key_id", &self.id()).finish_non_exhaustive()
     }
 }

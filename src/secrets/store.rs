@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use workers::ports::{self, SecretsError, Unavailable};
 use zeroize::Zeroizing;
 
-use super::seal::{SealError, Sealer};
+use super::keyring::{Keyring, Keys};
+use super::rotation;
+use super::seal::SealError;
 use crate::records::{self, NewSecret, Records, SecretChange, SecretRow};
 
 /// A value of a secret. Shows itself to nobody by accident, and is wiped when it is dropped.
@@ -19,7 +21,7 @@ pub struct SecretValue(Zeroizing<String>);
 #[derive(Clone, Debug)]
 pub struct SecretStore {
     records: Records,
-    sealer: Arc<Sealer>,
+    keyring: Arc<Keyring>,
 }
 
 /// Why a secret could not be kept or opened.
@@ -59,9 +61,16 @@ impl fmt::Debug for SecretValue {
 }
 
 impl SecretStore {
-    /// The secrets in these records, sealed with this key.
-    pub fn new(records: Records, sealer: Sealer) -> Self {
-        Self { records, sealer: Arc::new(sealer) }
+    /// The secrets in these records, sealed with these keys.
+    pub fn new(records: Records, keyring: Keyring) -> Self {
+        Self { records, keyring: Arc::new(keyring) }
+    }
+
+    /// Looks whether there is a key for each secret. The first one without is the error.
+    pub async fn check_keys(&self) -> Result<()> {
+        let keys = self.keyring.keys();
+        let strange = self.records.secrets().sealed_otherwise(&keys.headers(), "", 1).await?;
+        strange.first().map_or(Ok(()), |row| open(&keys, row).map(drop))
     }
 
     /// Keeps a new secret.
@@ -72,13 +81,16 @@ impl SecretStore {
         description: Option<&str>,
         value: &SecretValue,
     ) -> Result<SecretRow> {
+        let keys = self.keyring.keys();
         let new = NewSecret {
             name: name.to_owned(),
             workspace: workspace.to_owned(),
             description: description.map(str::to_owned),
-            sealed: self.seal(workspace, name, value)?,
+            sealed: seal(&keys, workspace, name, value)?,
         };
-        Ok(self.records.secrets().insert(new).await?)
+        let row = self.records.secrets().insert(new).await?;
+        self.keep_up(&keys, &row).await?;
+        Ok(row)
     }
 
     /// Replaces what is given of a secret.
@@ -89,30 +101,48 @@ impl SecretStore {
         description: Option<&str>,
         value: Option<&SecretValue>,
     ) -> Result<SecretRow> {
-        let sealed = value.map(|value| self.seal(workspace, name, value)).transpose()?;
+        let keys = self.keyring.keys();
+        let sealed = value.map(|value| seal(&keys, workspace, name, value)).transpose()?;
         let change = SecretChange { description: description.map(str::to_owned), sealed };
-        Ok(self.records.secrets().update(workspace, name, change).await?)
+        let row = self.records.secrets().update(workspace, name, change).await?;
+        self.keep_up(&keys, &row).await?;
+        Ok(row)
     }
 
     /// Opens a secret.
     pub async fn value(&self, workspace: &str, name: &str) -> Result<SecretValue> {
         let row = self.records.secrets().get(workspace, name).await?;
-        let owner = owner(workspace, name);
-        let failed = |source| SecretStoreError::Seal { secret: owner.clone(), source };
-        let plain = self.sealer.open(&owner, &row.sealed).map_err(failed)?;
-        let text = str::from_utf8(&plain).map_err(|_| failed(SealError::Damaged))?;
-        Ok(SecretValue::new(text.to_owned()))
+        open(&self.keyring.keys(), &row)
     }
 
-    fn seal(&self, workspace: &str, name: &str, value: &SecretValue) -> Result<Vec<u8>> {
-        let owner = owner(workspace, name);
-        self.sealer
-            .seal(&owner, value.reveal().as_bytes())
-            .map_err(|source| SecretStoreError::Seal { secret: owner, source })
+    /// A rotation may have begun while a value was sealed and kept, and may not have seen it.
+    async fn keep_up(&self, sealed_with: &Keys, row: &SecretRow) -> Result<()> {
+        let now = self.keyring.keys();
+        if now.present() != sealed_with.present() {
+            let both = Keys(now.0.iter().chain(&sealed_with.0).cloned().collect());
+            rotation::reseal(&self.records, &both, row).await?;
+        }
+        Ok(())
     }
 }
 
-fn owner(workspace: &str, name: &str) -> String {
+fn seal(keys: &Keys, workspace: &str, name: &str, value: &SecretValue) -> Result<Vec<u8>> {
+    let owner = owner(workspace, name);
+    keys.seal(&owner, value.reveal().as_bytes())
+        .map_err(|source| SecretStoreError::Seal { secret: owner, source })
+}
+
+fn open(keys: &Keys, row: &SecretRow) -> Result<SecretValue> {
+    let owner = owner(&row.workspace, &row.name);
+    let plain = keys.open(&owner, &row.sealed).and_then(|plain| {
+        let text = str::from_utf8(&plain).map_err(|_| SealError::Damaged)?;
+        Ok(SecretValue::new(text.to_owned()))
+    });
+    plain.map_err(|source| SecretStoreError::Seal { secret: owner, source })
+}
+
+/// What a seal is bound to.
+pub(super) fn owner(workspace: &str, name: &str) -> String {
     format!("{workspace}/{name}")
 }
 

@@ -9,6 +9,8 @@ use workers::ports::{self, SecretsError};
 use super::*;
 use crate::records::{Error, Records};
 
+mod rotation;
+
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 const OTHER_KEY: &str = "ff0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
@@ -52,30 +54,30 @@ fn another_key_is_named() {
 fn the_key_file_is_made_once_and_for_its_owner() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("secret.key");
-    let first = Sealer::from_key_file(&path).expect("it is made");
-    let sealed = first.seal("a/b", b"value").expect("it is sealed");
-    let again = Sealer::from_key_file(&path).expect("it is read");
-    assert_eq!(*again.open("a/b", &sealed).expect("it is the same key"), b"value");
+    let first = Keyring::open(&path).expect("it is made");
+    let sealed = first.keys().seal("a/b", b"value").expect("it is sealed");
+    let again = Keyring::open(&path).expect("it is read");
+    assert_eq!(*again.keys().open("a/b", &sealed).expect("it is the same key"), b"value");
     let entries = fs::read_dir(directory.path()).expect("it can be read").count();
     assert_eq!(entries, 1, "no draft is left");
     let mode = fs::metadata(&path).expect("it is there").permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
 
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("it is ours");
-    let exposed = Sealer::from_key_file(&path).expect_err("others can read it").to_string();
+    let exposed = Keyring::open(&path).expect_err("others can read it").to_string();
     assert!(exposed.contains("644") && exposed.contains("chmod 600"), "{exposed}");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
     fs::write(&path, "no key").expect("it is ours");
-    let broken = Sealer::from_key_file(&path).expect_err("it holds no key").to_string();
+    let broken = Keyring::open(&path).expect_err("it holds no key").to_string();
     assert!(broken.contains("secret.key") && !broken.contains("no key"), "{broken}");
-    let nowhere = Sealer::from_key_file(&directory.path().join("none/secret.key"));
+    let nowhere = Keyring::open(&directory.path().join("none/secret.key"));
     assert!(matches!(nowhere, Err(KeyFileError::Io { .. })), "{nowhere:?}");
 }
 
 #[tokio::test]
 async fn the_store_gives_values_to_launches() {
     let (records, _directory) = crate::records::tests::sqlite().await;
-    let store = SecretStore::new(records.clone(), sealer());
+    let store = SecretStore::new(records.clone(), keyring(KEY));
     let value = SecretValue::new("sk-1234 ✓".to_owned());
     store.create("default", "key", None, &value).await.expect("it is kept");
     store.create("shared", "key", Some("for all"), &value).await.expect("it is kept");
@@ -103,7 +105,9 @@ async fn the_store_gives_values_to_launches() {
 async fn a_lost_key_is_a_sentence() {
     let (records, _directory) = crate::records::tests::sqlite().await;
     keep(&records).await;
-    let store = SecretStore::new(records, Sealer::from_hex(OTHER_KEY).expect("64 digits"));
+    let store = SecretStore::new(records, keyring(OTHER_KEY));
+    let error = store.check_keys().await.expect_err("there is no key for it").to_string();
+    assert!(error.starts_with("secret 'default/key': sealed value needs the key "), "{error}");
     let error = open(&store, &[("A", "key")]).await.expect_err("the key is another");
     assert!(matches!(error, SecretsError::Unavailable(_)), "{error}");
     assert!(
@@ -114,8 +118,17 @@ async fn a_lost_key_is_a_sentence() {
 
 async fn keep(records: &Records) {
     let value = SecretValue::new("sk-1234".to_owned());
-    let store = SecretStore::new(records.clone(), sealer());
+    let store = SecretStore::new(records.clone(), keyring(KEY));
+    store.check_keys().await.expect("nothing is kept yet");
     store.create("default", "key", None, &value).await.expect("it is kept");
+    store.check_keys().await.expect("it has its key");
+}
+
+/// The keys of a file that is gone again, which takes none away.
+fn keyring(key: &str) -> Keyring {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(file.path(), key).expect("it is ours");
+    Keyring::open(file.path()).expect("64 digits")
 }
 
 async fn open(

@@ -44,9 +44,14 @@ impl Point {
 /// Waits here for ever when the test asked for it.
 #[cfg(debug_assertions)]
 pub async fn point(step: streams::phase::StepName, point: Point) {
+    hold(&format!("{step}:{}", point.token())).await;
+}
+
+/// The same at a point that is in no step.
+#[cfg(debug_assertions)]
+pub async fn hold(here: &str) {
     let Some(wanted) = std::env::var_os("ERRAND_HOLD_AT") else { return };
-    let here = format!("{step}:{}", point.token());
-    if wanted.to_str() == Some(&here) {
+    if wanted.to_str() == Some(here) {
         tracing::warn!(at = here, "holding for a test");
         std::future::pending::<()>().await;
     }
@@ -56,3 +61,8 @@ pub async fn point(step: streams::phase::StepName, point: Point) {
 #[cfg(not(debug_assertions))]
 #[expect(clippy::unused_async, reason = "the same signature in both builds")]
 pub async fn point(_step: streams::phase::StepName, _point: Point) {}
+
+/// Release builds have no such points.
+#[cfg(not(debug_assertions))]
+#[expect(clippy::unused_async, reason = "the same signature in both builds")]
+pub async fn hold(_here: &str) {}

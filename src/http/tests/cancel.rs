@@ -28,7 +28,7 @@ use workers::steps::{Invoke, Resolve, RunSettings, Stage};
 use super::harness::Harness;
 use super::{AGENTS, JOBS, agent};
 use crate::catalog::Settings;
-use crate::secrets::{Sealer, SecretStore};
+use crate::secrets::{Keyring, SecretStore};
 
 const IN_TIME: Duration = Duration::from_secs(20);
 
@@ -120,7 +120,7 @@ fn invoke(api: &Harness, directory: &std::path::Path) -> Invoke {
     let (broker, store) = (|| api.broker.clone(), api.store.clone());
     let lost_after = Duration::from_secs(900);
     let claims = Claims::new(broker(), "here".to_owned(), directory.join("workers"), lost_after);
-    let sealer = Sealer::from_key_file(&directory.join("key")).expect("a key");
+    let keyring = Keyring::open(&directory.join("key")).expect("a key");
     let runner = directory.join("no-runner");
     let executor = Process::new(directory.join("runs"), runner, store.clone());
     Invoke {
@@ -129,7 +129,7 @@ fn invoke(api: &Harness, directory: &std::path::Path) -> Invoke {
         holds: Holds::new(broker()),
         executor: Arc::new(executor.expect("a directory for runs")),
         actions: Arc::clone(&Settings::default().actions),
-        secrets: Arc::new(SecretStore::new(api.records.clone(), sealer)),
+        secrets: Arc::new(SecretStore::new(api.records.clone(), keyring)),
         logs: LogSink::new(broker(), store.clone()),
         store,
         status: StatusFeed::new(broker()),

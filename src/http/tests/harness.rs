@@ -22,7 +22,7 @@ use crate::catalog::{CatalogService, Settings};
 use crate::http::{App, router};
 use crate::records::Records;
 use crate::records::tests::postgres;
-use crate::secrets::{Sealer, SecretStore};
+use crate::secrets::{Keyring, SecretStore};
 
 /// A running API. Its servers end with it.
 pub(super) struct Harness {
@@ -86,13 +86,13 @@ impl Harness {
         let store = Store::new(&start_store(directory.path(), &mut servers).await);
         store.ensure_bucket().await.expect("a bucket");
         let broker: Arc<dyn Broker> = Arc::new(Memory::new(setup.limits));
-        let sealer = Sealer::from_key_file(&directory.path().join("key")).expect("a key");
+        let keyring = Keyring::open(&directory.path().join("key")).expect("a key");
         let catalog = CatalogService::new(records.clone(), store.clone(), setup.settings);
         let app = App {
             records: records.clone(),
             store: store.clone(),
             catalog: catalog.clone(),
-            secrets: SecretStore::new(records.clone(), sealer),
+            secrets: SecretStore::new(records.clone(), keyring),
             broker: broker.clone(),
             secret_access: setup.secret_access,
             any_origin: setup.any_origin,
