@@ -19,12 +19,14 @@ mod resolve;
 pub(crate) mod shape;
 mod workdir;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use streams::id::JobId;
 use workers::actions::{Registry, Webhooks};
+use workers::executor::cgroup;
 use workers::store::Store;
 
 use crate::files::Files;
@@ -60,8 +62,8 @@ pub struct Profile {
     pub images: bool,
     /// The image of jobs that name none, where the platform has no default either.
     pub default_task_image: Option<String>,
-    /// Whether it can hold an agent to a limit of processors and memory.
-    pub limits: bool,
+    /// The limits that it cannot hold an agent to (`cpu`, `memory`), with the reason.
+    pub no_limits: BTreeMap<&'static str, String>,
     /// How many GPUs it has.
     pub gpus: u32,
 }
@@ -72,7 +74,7 @@ impl Default for Settings {
             name: "default".to_owned(),
             images: false,
             default_task_image: None,
-            limits: false,
+            no_limits: cgroup::Detected::default().missing(),
             gpus: 0,
         };
         Self {

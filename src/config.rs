@@ -66,6 +66,9 @@ sections! {
         place: Option<String> = None,
         /// Seconds between the first signal to an agent and the last.
         grace_seconds: u64 = 10,
+        /// Processes and threads that an agent may have at a time, where control groups can bound
+        /// them; 0 for no bound.
+        max_processes: u64 = 4096,
     }
 
     /// Who may run a job's agent.

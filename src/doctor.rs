@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use streams::jetstream::JetStream;
 use streams::topology::Limits;
+use workers::executor::cgroup;
 use workers::store::Store;
 
 use crate::config::{Config, Overrides};
@@ -48,6 +49,7 @@ pub async fn examine(overrides: &Overrides) -> Vec<Finding> {
         finding("configuration", Ok("valid".to_owned())),
         finding("data directory", data_dir(&config.data_dir())),
         finding("runner", runner()),
+        finding("control groups", Ok(cgroup::detect().to_string())),
         finding("post-run actions", actions(&config)),
     ];
     findings.push(match nats {

@@ -19,11 +19,12 @@ use streams::topology::Limits;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use workers::actions::{InstallError, Registry, Webhooks};
+use workers::executor::cgroup;
 use workers::store::{Store, StoreConfig};
 
 pub use worker::runner_program;
 
-use crate::catalog::{CatalogService, Settings};
+use crate::catalog::{CatalogService, Profile, Settings};
 use crate::config::Config;
 use crate::http::{self, App};
 use crate::records::Records;
@@ -126,6 +127,7 @@ struct Parts {
     catalog: CatalogService,
     secrets: SecretStore,
     actions: Arc<Registry>,
+    groups: cgroup::Detected,
 }
 
 /// The parts, running.
@@ -144,11 +146,13 @@ pub async fn start(
     listener: Option<TcpListener>,
 ) -> anyhow::Result<Serving> {
     let actions = Arc::new(installed_actions(config).context("cannot install post-run actions")?);
+    let groups = cgroup::detect();
+    tracing::info!(found = %groups, "control groups");
     let settings = Settings {
         actions: Arc::clone(&actions),
         max_timeout_seconds: config.agents_jobs.max_timeout_seconds as f64,
         default_image: config.agents_jobs.default_image.clone(),
-        ..Settings::default()
+        profile: Profile { no_limits: groups.missing(), ..Settings::default().profile },
     };
     settings.check().map_err(anyhow::Error::msg).context("cannot use the configuration")?;
     let store = Store::new(&endpoints.store);
@@ -168,6 +172,7 @@ pub async fn start(
         records: records.clone(),
         store,
         actions,
+        groups,
     };
     let mut serving =
         Serving { tasks: JoinSet::new(), stop: CancellationToken::new(), records, queue };

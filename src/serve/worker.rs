@@ -99,7 +99,9 @@ fn executor(config: &Config, parts: &Parts) -> anyhow::Result<Arc<dyn Executor>>
         );
     }
     let runs = config.data_dir().join("runs");
+    let most = Some(config.worker.max_processes).filter(|most| *most > 0);
     let process = Process::new(runs.clone(), runner, parts.store.clone())
+        .and_then(|process| process.in_groups(parts.groups.clone(), most))
         .with_context(|| format!("cannot make {}", runs.display()))?;
     Ok(Arc::new(process))
 }

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
-use errand_runner::{Launch, Life};
+pub use errand_runner::cgroup;
+use errand_runner::{Launch, Life, Limits};
 use serde_json::Value;
 use streams::id::{Attempt, JobId};
-use streams::snapshot::ObjectRef;
+use streams::snapshot::{ObjectRef, Resources};
 
 use crate::store;
 
@@ -41,12 +42,24 @@ pub struct RunPlan {
     pub secrets: BTreeMap<String, String>,
 }
 
+impl RunPlan {
+    /// What a job asks its runs to be limited to. How many processes they may have is decided by
+    /// the executor.
+    pub(crate) fn limits(resources: &Resources) -> Limits {
+        let Resources { limits, .. } = resources;
+        Limits { cpu_millis: limits.cpu_millis, memory_bytes: limits.memory_bytes, processes: None }
+    }
+}
+
 /// Why an executor did not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The run cannot be, now or ever: the bundle is damaged, the disk is full.
     #[error("{0}")]
     Impossible(String),
+    /// It asks for what this machine cannot give.
+    #[error("{0}")]
+    Unschedulable(String),
     /// Not now.
     #[error("{0}")]
     Unavailable(String),

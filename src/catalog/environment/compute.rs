@@ -41,9 +41,12 @@ fn amounts(part: &str, given: &Value, profile: &Profile, wrong: &mut Vec<String>
         };
         if let Err(reason) = read {
             wrong.push(reason);
-        } else if part == "limits" && key != GPU && !profile.limits {
+        } else if part == "limits"
+            && let Some(reason) = profile.no_limits.get(key.as_str())
+        {
             wrong.push(format!(
-                "limits.{key}: the execution profile '{}' cannot hold an agent to a limit.",
+                "limits.{key}: the execution profile '{}' cannot hold an agent to a limit: \
+                 {reason}.",
                 profile.name
             ));
         }

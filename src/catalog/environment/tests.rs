@@ -78,7 +78,7 @@ fn clashes_are_refused() {
 
 #[test]
 fn compute_is_checked_against_the_profile() {
-    let big = Profile { limits: true, gpus: 2, ..Settings::default().profile };
+    let big = Profile { no_limits: [].into(), gpus: 2, ..Settings::default().profile };
     let check = |profile: &Profile, part: &str, key: &str, value: &str, expected: &str| {
         let compute = json!({"resources": {part: {key: value}}});
         let text = check_compute(&compute, profile).err().unwrap_or_default();
@@ -114,7 +114,7 @@ fn compute_is_checked_against_the_profile() {
 
 #[test]
 fn compute_is_read_in_base_units() {
-    let big = Profile { limits: true, gpus: 2, ..Settings::default().profile };
+    let big = Profile { no_limits: [].into(), gpus: 2, ..Settings::default().profile };
     let check = |resources: Value, expected: Result<Value, &str>| {
         let read = check_compute(&json!({"resources": resources}), &big);
         let read = read.map(|it| serde_json::to_value(it).expect("it is JSON"));

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use errand_runner::{End, Launch, Life, Limits, Network, Outcome as RunOutcome, Sandbox};
+use errand_runner::{End, Launch, Life, Network, Outcome as RunOutcome, Sandbox};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 use streams::id::Attempt;
@@ -179,7 +179,7 @@ impl Programs {
             adapter_dirs: Vec::new(),
             python: None,
             output_limit_bytes: self.output_limit_bytes,
-            limits: Limits::default(),
+            limits: RunPlan::limits(&snapshot.resources),
             cgroup: None,
             sandbox: Sandbox::None,
             network: Network::Host,
@@ -302,7 +302,7 @@ fn agent(manifest: &Manifest) -> Value {
 /// What cannot be, now or ever, is a failure; what cannot be now is tried again.
 fn impossible(error: executor::Error) -> Result<String, StepError> {
     match error {
-        executor::Error::Impossible(reason) => Ok(reason),
+        executor::Error::Impossible(reason) | executor::Error::Unschedulable(reason) => Ok(reason),
         error @ executor::Error::Unavailable(_) => Err(error.into()),
     }
 }

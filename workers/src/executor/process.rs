@@ -1,6 +1,7 @@
 //! The `process` executor: the runner is a detached process on this machine, in its own session.
 //! It survives the worker and is found again by its run directory's lock.
 
+mod cgroups;
 mod leftovers;
 
 use std::fs::{self, File};
@@ -18,6 +19,8 @@ use streams::snapshot::ObjectRef;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
+use self::cgroups::Groups;
+use super::cgroup::Detected;
 use super::{Error, Executor, Places, RunName, RunPlan};
 use crate::bundle::{self, Limits, Pick, UnpackError};
 use crate::store::{Store, drain};
@@ -39,10 +42,11 @@ pub struct Process {
     /// The program `errand-runner`.
     runner: PathBuf,
     store: Store,
+    groups: Groups,
 }
 
 impl Process {
-    /// An executor with its run directories below `runs`.
+    /// An executor with its run directories below `runs`. Its runs have no control groups.
     pub fn new(runs: PathBuf, runner: PathBuf, store: Store) -> io::Result<Self> {
         fs::create_dir_all(&runs)?;
         // Another worker may be filling one beside us; what is old was left by one that died.
@@ -53,7 +57,14 @@ impl Process {
                 remove_tree(&entry.path())?;
             }
         }
-        Ok(Self { runs, runner, store })
+        Ok(Self { runs, runner, store, groups: Groups::default() })
+    }
+
+    /// The same, with a control group for each run; those of runs that are over are removed.
+    pub fn in_groups(self, found: Detected, max_processes: Option<u64>) -> io::Result<Self> {
+        let groups = Groups::new(&self.runs, found, max_processes)?;
+        groups.sweep(&self.runs)?;
+        Ok(Self { groups, ..self })
     }
 
     fn dir(&self, run: RunName) -> RunDir {
@@ -148,6 +159,7 @@ impl Executor for Process {
         if dir.life()? != Life::Fresh {
             return Ok(());
         }
+        self.groups.make(run, &dir)?;
         dir.touch_lease()?;
         let unlink = || {
             let _ = fs::remove_file(dir.secrets());
@@ -179,8 +191,10 @@ impl Executor for Process {
     }
 
     async fn sweep(&self, run: RunName) -> Result<(), Error> {
+        let (dir, groups) = (self.dir(run), self.groups.clone());
         let run = run.to_string();
-        let swept = tokio::task::spawn_blocking(move || leftovers::end(&run)).await;
+        let sweep = move || groups.end(&run, &dir).and_then(|()| leftovers::end(&run));
+        let swept = tokio::task::spawn_blocking(sweep).await;
         swept.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
     }
 
@@ -195,11 +209,13 @@ impl Executor for Process {
     }
 
     async fn remove(&self, run: RunName) -> Result<(), Error> {
-        let root = self.dir(run).root().to_owned();
-        if !root.exists() {
+        let (dir, groups) = (self.dir(run), self.groups.clone());
+        if !dir.root().exists() {
             return Ok(());
         }
-        let removed = tokio::task::spawn_blocking(move || remove_tree(&root)).await;
+        let remove =
+            move || groups.end(&run.to_string(), &dir).and_then(|()| remove_tree(dir.root()));
+        let removed = tokio::task::spawn_blocking(remove).await;
         removed.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
     }
 

@@ -291,6 +291,9 @@ fn impossible(error: executor::Error) -> Result<Outcome, StepError> {
         executor::Error::Impossible(message) => {
             Ok(Outcome::NotRun { code: Code::StageFailed, message: bounded(message) })
         }
+        executor::Error::Unschedulable(message) => {
+            Ok(Outcome::NotRun { code: Code::Unschedulable, message: bounded(message) })
+        }
         error @ executor::Error::Unavailable(_) => Err(error.into()),
     }
 }

@@ -34,6 +34,10 @@ const FILES_V2: [(&str, &str); 4] =
 /// What limits a run can be held to; the rest of what is found serves to end it.
 const LIMITING: [&str; 3] = [CPU, MEMORY, PIDS];
 
+/// What to do where a limit is missing.
+const MEND: &str = "run the platform as a service with Delegate=yes, under systemd-run --scope -p \
+    Delegate=yes, or as root";
+
 /// What there is to be had.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Detected {
@@ -72,14 +76,11 @@ pub fn detect() -> Detected {
 }
 
 impl Detected {
-    /// Whether a run can be held to a limit of processors.
-    pub fn limits_cpu(&self) -> bool {
-        self.bases.contains_key(CPU)
-    }
-
-    /// Whether it can be held to one of memory.
-    pub fn limits_memory(&self) -> bool {
-        self.bases.contains_key(MEMORY)
+    /// The limits that a run cannot be held to, as compute specs call them, with the reason.
+    pub fn missing(&self) -> BTreeMap<&'static str, String> {
+        let missing = [CPU, MEMORY].into_iter().filter(|limit| !self.bases.contains_key(*limit));
+        let reason = |limit| format!("no control group that it may make limits {limit}; {MEND}");
+        missing.map(|limit| (limit, reason(limit))).collect()
     }
 
     /// The group of a run in the parent of that name; `None` where there are no groups. Nothing
@@ -101,16 +102,12 @@ impl Detected {
         let groups = groups.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         groups.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
-
-    /// What to do where a limit is missing.
-    pub const MEND: &str = "run the platform as a service with Delegate=yes, under systemd-run \
-        --scope -p Delegate=yes, or as root";
 }
 
 impl fmt::Display for Detected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.bases.is_empty() {
-            return write!(f, "none: jobs with limits are refused; mend: {}", Self::MEND);
+            return write!(f, "none: jobs with limits are refused; mend: {MEND}");
         }
         let limits = LIMITING.into_iter().filter(|limit| self.bases.contains_key(*limit));
         let limits = match Vec::from_iter(limits).as_slice() {
@@ -122,8 +119,8 @@ impl fmt::Display for Detected {
         if self.bases.contains_key(UNIFIED) {
             f.write_str(", cgroup.kill")?;
         }
-        if !(self.limits_cpu() && self.limits_memory()) {
-            write!(f, "; jobs with other limits are refused; mend: {}", Self::MEND)?;
+        if !self.missing().is_empty() {
+            write!(f, "; jobs with other limits are refused; mend: {MEND}")?;
         }
         Ok(())
     }

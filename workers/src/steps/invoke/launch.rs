@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use errand_runner::{
-    End, Failure, Launch, Limits, Network, Outcome as RunOutcome, Sandbox, SecretsFound,
-    Usage as RunUsage,
+    End, Failure, Launch, Network, Outcome as RunOutcome, Sandbox, SecretsFound, Usage as RunUsage,
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -46,7 +45,7 @@ pub(super) fn plan(
         adapter_dirs: invoke.settings.adapter_dirs.clone(),
         python: invoke.settings.python.clone(),
         output_limit_bytes: invoke.settings.output_limit_bytes,
-        limits: Limits::default(),
+        limits: RunPlan::limits(&snapshot.resources),
         cgroup: None,
         sandbox: Sandbox::None,
         network: Network::Host,

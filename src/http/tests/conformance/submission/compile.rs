@@ -10,7 +10,7 @@ async fn with_images(default_image: Option<&str>) -> Harness {
     let standard = Settings::default();
     let api = Harness::with(Settings {
         default_image: default_image.map(str::to_owned),
-        profile: Profile { images: true, limits: true, gpus: 2, ..standard.profile },
+        profile: Profile { images: true, no_limits: [].into(), gpus: 2, ..standard.profile },
         ..standard
     });
     let api = api.await;

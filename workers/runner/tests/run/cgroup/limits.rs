@@ -111,7 +111,7 @@ fn a_limit_of_memory_is_none_that_swap_gets_around() {
 #[test]
 fn half_a_processor_is_what_all_processes_together_have() {
     let spin = "spin() { while :; do :; done; }\n\
-        spin & spin & sleep 3; kill %1 %2; wait; times | tail -n 1";
+        spin & a=$!; spin & b=$!; sleep 3; kill $a $b; wait; times > used; tail -n 1 used";
     let limits = Limits { cpu_millis: Some(500), ..Limits::default() };
     let began = Instant::now();
     let done = Scene::new(spin).in_group(limits).run();
