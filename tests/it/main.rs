@@ -12,6 +12,7 @@ mod lifecycle;
 mod slots;
 
 mod actions;
+mod cgroup;
 
 mod field_cases;
 

@@ -1,3 +1,5 @@
+mod groups;
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 

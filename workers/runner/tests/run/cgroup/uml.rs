@@ -4,9 +4,12 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 const KERNEL: &str = "/usr/bin/linux.uml";
 const INSTALL: &str = "apt-get install --no-install-recommends user-mode-linux";
@@ -15,10 +18,12 @@ const INSTALL: &str = "apt-get install --no-install-recommends user-mode-linux";
 const OVER: &str = "errand: the guest is done";
 const PASSED: &str = "errand: passed as";
 
-/// First as root at the root of the hierarchy, then as a service that a group was delegated to.
+/// All of them as root at the root of the hierarchy, then some as a service that a group was
+/// delegated to.
 fn init(program: &Path) -> String {
     let program = program.display();
-    let tests = "cgroup:: --skip uml --test-threads 1";
+    let all = "cgroup:: --skip uml --test-threads 3";
+    let some = "the_group_lies killed_for_it half_a_processor --test-threads 3";
     format!(
         r#"#!/bin/sh
 mount -t proc proc /proc
@@ -26,11 +31,11 @@ mount -t tmpfs tmpfs /tmp
 mount -t sysfs sysfs /sys
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 export PATH=/usr/bin:/bin:/usr/sbin:/sbin
-{program} {tests} && echo "{PASSED} root"
+{program} {all} && echo "{PASSED} root"
 mkdir /sys/fs/cgroup/service
 echo "+cpu +memory +pids" > /sys/fs/cgroup/cgroup.subtree_control
 export ERRAND_TEST_BASE=/sys/fs/cgroup/service
-sh -c 'echo $$ > /sys/fs/cgroup/service/cgroup.procs; exec {program} {tests}' &&
+sh -c 'echo $$ > /sys/fs/cgroup/service/cgroup.procs; exec {program} {some}' &&
     echo "{PASSED} service"
 echo "{OVER}"
 sleep 600
@@ -47,7 +52,7 @@ fn on_version_2_too() {
     fs::write(&script, init(&program)).expect("room on the disk");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let mut guest = Command::new(KERNEL)
-        .args(["mem=1G", "root=/dev/root", "rootfstype=hostfs", "ro", "quiet"])
+        .args(["mem=512M", "root=/dev/root", "rootfstype=hostfs", "ro", "quiet"])
         .args(["con=null", "con0=fd:0,fd:1"])
         .arg(format!("init={}", script.display()))
         // Its memory is a file here.
@@ -55,6 +60,8 @@ fn on_version_2_too() {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
+        // Its processes are processes here, and have to go with it.
+        .process_group(0)
         .spawn()
         .expect("the kernel starts");
     let output = BufReader::new(guest.stdout.take().expect("it is piped"));
@@ -74,7 +81,7 @@ fn on_version_2_too() {
             break;
         }
     }
-    guest.kill().expect("it is ours");
+    kill_process_group(Pid::from_child(&guest), Signal::KILL).expect("it is ours");
     guest.wait().expect("it is ours");
     for how in ["root", "service"] {
         let passed = format!("{PASSED} {how}");
