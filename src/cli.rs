@@ -12,6 +12,7 @@ mod files;
 mod filesets;
 mod filter;
 mod jobs;
+mod last_output;
 mod logs;
 mod pages;
 mod platform;

@@ -64,11 +64,17 @@ sections! {
         slots: u64 = 4,
         /// A name in front of this place's own id, for people who read claims.
         place: Option<String> = None,
-        /// Seconds between the first signal to an agent and the last.
+        /// Seconds between the first signal to an agent and the last: one whose end has come, by
+        /// a cancel or a limit, is sent TERM, may save its work for so long, and is killed then,
+        /// with everything that it started. Only when nothing of it is left has the job ended.
         grace_seconds: u64 = 10,
         /// Processes and threads that an agent may have at a time, where control groups can bound
         /// them; 0 for no bound.
         max_processes: u64 = 4096,
+        /// Seconds that putting a job's working directory together may take.
+        staging_seconds: u64 = 3600,
+        /// Seconds that saving a job's results may take; the agent's own limit has no part in it.
+        saving_seconds: u64 = 3600,
     }
 
     /// Who may run a job's agent.
@@ -205,13 +211,19 @@ impl Config {
         if !(1..=4096).contains(&slots) {
             return bad("worker.slots", &format!("expected 1 to 4096, got {slots}"));
         }
+        for (key, seconds) in [
+            ("worker.staging_seconds", self.worker.staging_seconds),
+            ("worker.saving_seconds", self.worker.saving_seconds),
+            ("agents.jobs.max_timeout_seconds", self.agents_jobs.max_timeout_seconds),
+        ] {
+            if seconds == 0 {
+                return bad(key, "expected 1 or more, got 0");
+            }
+        }
         let lost_after = self.claims.lost_after_seconds;
         if lost_after < 180 {
             let reason = format!("expected 180 or more, got {lost_after}");
             return bad("claims.lost_after_seconds", &reason);
-        }
-        if self.agents_jobs.max_timeout_seconds == 0 {
-            return bad("agents.jobs.max_timeout_seconds", "expected 1 or more, got 0");
         }
         let keys = (&self.store.access_key, &self.store.secret_key);
         if let Some(endpoint) = &self.store.endpoint

@@ -6,6 +6,7 @@
 
 mod archive;
 mod index;
+mod last_output;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,6 +19,7 @@ use streams::topology::StreamName;
 use workers::store::{self, Store};
 
 use index::{Index, Place};
+pub use last_output::last_output;
 
 /// Jobs whose places are remembered.
 const REMEMBERED_JOBS: usize = 256;

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use streams::broker::{self, Broker};
 use streams::claim::Decision;
 use tokio_util::sync::CancellationToken;
-use workers::control::settle_cancel;
+use workers::control::{settle_cancel, settle_overdue};
 use workers::ends::Ends;
 use workers::store::Store;
 
@@ -21,14 +21,17 @@ use crate::{removal, submission};
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// How often it looks for jobs that were not started in time: their owners wait for the answer.
+const LOOK_FOR_OVERDUE: Duration = Duration::from_secs(1);
+
 /// A submission is published right after its record; only one that is older was forgotten.
 const FORGOTTEN: SignedDuration = SignedDuration::from_secs(5);
 
 /// Jobs that are taken on at one look, of each kind.
 const AT_ONCE: u32 = 100;
 
-/// How often so many when they are to be cancelled.
-const CANCELLING_PAGES: usize = 100;
+/// How often so many when they are to be ended.
+const ENDING_PAGES: usize = 100;
 
 /// What it works on.
 pub struct Sweeper {
@@ -56,15 +59,24 @@ enum Error {
 impl Sweeper {
     /// Looks again and again until told to stop.
     pub async fn run(self, stop: CancellationToken) {
+        let looking = async { tokio::join!(self.look_for_all(), self.look_for_overdue()) };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            ((), ()) = looking => {}
+        }
+    }
+
+    async fn look_for_all(&self) {
         loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK) => {}
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.look() => {}
-            }
+            tokio::time::sleep(LOOK).await;
+            self.look().await;
+        }
+    }
+
+    async fn look_for_overdue(&self) {
+        loop {
+            tokio::time::sleep(LOOK_FOR_OVERDUE).await;
+            told("end jobs that were not started in time", self.settle_overdue().await);
         }
     }
 
@@ -77,9 +89,7 @@ impl Sweeper {
             ("remove old messages", self.remove_old().await),
         ];
         for (what, outcome) in outcomes {
-            if let Err(error) = outcome {
-                tracing::warn!(%error, "sweeper could not {what}");
-            }
+            told(what, outcome);
         }
     }
 
@@ -101,12 +111,31 @@ impl Sweeper {
         let ends = Ends::new(Arc::clone(&self.broker));
         let mut last = None;
         // A job stays listed until it has ended: those in front must not hide the others.
-        for _ in 0..CANCELLING_PAGES {
+        for _ in 0..ENDING_PAGES {
             let jobs = self.records.jobs().cancelling(last.as_ref(), AT_ONCE).await?;
             for Job { id, workspace, .. } in &jobs {
                 // It is decided, unless the queue lost its keys.
                 if ends.decide(*id, Decision::Cancel, "sweeper").await? == Decision::Cancel {
-                    settle_cancel(&*self.broker, workspace, *id).await?;
+                    settle_cancel(&self.broker, workspace, *id).await?;
+                }
+            }
+            last = jobs.into_iter().last();
+            if last.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Jobs whose agent was not started in time. Whether it was is decided by the claim: a job
+    /// that was started and is not known to be stays listed here, and nothing comes of it.
+    async fn settle_overdue(&self) -> Result<(), Error> {
+        let (now, mut last) = (Timestamp::now(), None);
+        for _ in 0..ENDING_PAGES {
+            let jobs = self.records.jobs().overdue(now, last.as_ref(), AT_ONCE).await?;
+            for Job { id, workspace, snapshot, .. } in &jobs {
+                if let Some(limit) = snapshot.as_ref().and_then(|snapshot| snapshot.queue_limit) {
+                    settle_overdue(&self.broker, workspace, *id, &limit).await?;
                 }
             }
             last = jobs.into_iter().last();
@@ -141,6 +170,12 @@ impl Sweeper {
             jobs.set_purged(job.id).await?;
         }
         Ok(())
+    }
+}
+
+fn told(what: &str, outcome: Result<(), Error>) {
+    if let Err(error) = outcome {
+        tracing::warn!(%error, "sweeper could not {what}");
     }
 }
 

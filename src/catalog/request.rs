@@ -109,6 +109,8 @@ pub(crate) struct Spec {
     pub environment: Option<Value>,
     pub workdir: Option<Workdir>,
     pub timeout_seconds: f64,
+    pub idle_timeout_seconds: Option<f64>,
+    pub queue_timeout_seconds: Option<f64>,
     pub image: String,
     pub context: Option<Map<String, Value>>,
     pub post_run_action: Option<Action>,

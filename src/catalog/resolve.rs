@@ -2,7 +2,7 @@
 //! pinned. What is wrong in places that do not depend on each other is named in one answer.
 
 use serde_json::{Value, json};
-use streams::snapshot::{AgentSnapshot, Resources, Snapshot, Spec};
+use streams::snapshot::{AgentSnapshot, QueueLimit, Resources, Snapshot, Spec};
 
 use super::agent::Resolved;
 use super::environment::{self, Environment, Secrets};
@@ -13,7 +13,7 @@ use crate::records;
 
 /// Limits of the spec that this executor does not watch over yet. A job that asks for one is
 /// refused; silence would be a promise.
-const NOT_ENFORCED: [&str; 3] = ["idle_timeout_seconds", "max_cost_usd", "queue_timeout_seconds"];
+const NOT_ENFORCED: [&str; 1] = ["max_cost_usd"];
 
 impl CatalogService {
     /// Decides everything that a job runs with.
@@ -90,6 +90,8 @@ impl CatalogService {
             input,
             context,
             timeout_seconds: spec.timeout_seconds,
+            idle_timeout_seconds: spec.idle_timeout_seconds,
+            queue_limit: spec.queue_timeout_seconds.and_then(QueueLimit::from_now),
             max_attempts: spec.max_attempts.unwrap_or(1),
             spec: Spec {
                 request: spec.request.clone(),

@@ -10,7 +10,7 @@ use super::logs::GetLogs;
 use super::pages::Sorted;
 use super::render::Column;
 use super::watch::{Patience, Show, Watch};
-use super::{Session, facts, filter, results, steps};
+use super::{Session, facts, filter, last_output, results, steps};
 use crate::client::segment;
 use crate::exit::Exit;
 
@@ -146,7 +146,11 @@ impl Command {
             Self::List(list) => list.show(session, &jobs).await?,
             Self::Get(Job { job }) => out.one(&client.get(&path(&job)).await?),
             Self::GetStatus(Job { job }) => {
-                out.one(&client.get(&format!("{}/status", path(&job))).await?);
+                let status = client.get(&format!("{}/status", path(&job))).await?;
+                out.one(&status);
+                if let Some(words) = last_output::words(&status) {
+                    out.note(&words);
+                }
             }
             Self::Watch(watch) => return watch.run(session).await,
             Self::Tail(tail) => {

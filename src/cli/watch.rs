@@ -11,7 +11,7 @@ use serde_json::Value;
 use streams::code::Code;
 use streams::outcome::Status;
 
-use super::Session;
+use super::{Session, last_output};
 use crate::client::{Error, segment};
 use crate::exit::Exit;
 
@@ -96,11 +96,13 @@ impl<'a> Watch<'a> {
         tokio::select! {
             exit = self.follow(show) => return exit,
             () = patience_ends => {
+                self.session.out.progress("");
                 self.session.out.note(&format!("Timed out watching job '{}'", self.name));
                 return Ok(Exit::Failed);
             }
             interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot wait for Ctrl-C")?,
         }
+        self.session.out.progress("");
         let known = if self.shown.is_empty() { "unknown" } else { &self.shown };
         self.session.out.note(&format!(
             "Interrupted watching job '{}'; last known status: {known}. Exiting. The job goes on.",
@@ -141,9 +143,13 @@ impl<'a> Watch<'a> {
             let mut moved = show != Show::Status && self.drain().await?;
             let line = status_line(&answer);
             if line != self.shown {
+                self.session.out.progress("");
                 self.session.out.note(&line);
                 self.shown = line;
                 moved = true;
+            }
+            if let Some(words) = last_output::words(&answer).filter(|_| !moved) {
+                self.session.out.progress(&words);
             }
             pause = if moved { MOVING } else { (pause * 5 / 4).min(self.patience.still) };
             let status: Status = answer["status"].as_str().unwrap_or_default().parse()?;
@@ -157,6 +163,7 @@ impl<'a> Watch<'a> {
     async fn end(&mut self, status: Status, answer: &Value, show: Show) -> anyhow::Result<Exit> {
         let exit = Exit::of_job(status, failure_code(answer));
         let out = self.session.out;
+        out.progress("");
         out.note(&end_line(self.name, status, answer));
         if let Some(code) = failure_code(answer) {
             out.note(&format!("`errand explain {code}` says what to do"));
@@ -198,6 +205,7 @@ impl<'a> Watch<'a> {
             let number = line["n"].as_u64().unwrap_or(self.printed + 1);
             if number > self.printed {
                 self.printed = number;
+                self.session.out.progress("");
                 self.session.out.stream(line["message"].as_str().unwrap_or_default());
             }
         }

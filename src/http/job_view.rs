@@ -2,6 +2,7 @@
 
 mod steps;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 pub(super) use steps::{step, step_in_list, tasks};
@@ -73,13 +74,15 @@ pub(super) fn generic_in_list(job: &Job) -> Value {
     shown
 }
 
-/// What `…/status` answers.
-pub(super) fn status(job: &Job) -> Value {
+/// What `…/status` answers; of an agent that runs, also when it said something last.
+pub(super) fn status(job: &Job, last_output: Option<Timestamp>) -> Value {
+    let mut details = job.status_details.clone();
+    details.extend(last_output.map(|at| ("last_output_at".to_owned(), json!(time(at)))));
     json!({
         "id": job.id.http(),
         "name": job.name,
         "status": job.status,
-        "status_details": job.status_details,
+        "status_details": details,
         "error_details": job.error_details,
         "steps": [steps::step_status(job)],
         "created_at": time(job.created_at),

@@ -7,6 +7,7 @@ use axum::http::request::Parts;
 use serde_json::{Value, json};
 use streams::claim::Decision;
 use streams::outcome::Status;
+use streams::phase::Phase;
 use workers::ends::Ends;
 
 use super::Api;
@@ -16,6 +17,7 @@ use super::filter::{self, Collection};
 use super::list::{Pairs, Rules, TooSmall};
 use super::{job_view, workspaces};
 use crate::catalog::SOURCE;
+use crate::logs::last_output;
 use crate::records::filter::Condition;
 use crate::records::{self, Job};
 use crate::{removal, status};
@@ -101,7 +103,18 @@ pub(super) async fn status(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
 ) -> Answer<Json<Value>> {
-    Ok(Json(job_view::status(&find(&api, &workspace, &name).await?)))
+    let job = find(&api, &workspace, &name).await?;
+    let last_output = match (job.status, job.attempt) {
+        (Status::Active | Status::Cancelling, Some(attempt)) if job.phase < Phase::Invoked => {
+            last_output(&*api.broker, &job.workspace, job.id, attempt)
+                .await
+                .inspect_err(|error| tracing::warn!(%error, "the last output is not told"))
+                .ok()
+                .flatten()
+        }
+        _ => None,
+    };
+    Ok(Json(job_view::status(&job, last_output)))
 }
 
 /// Asks for its end.
@@ -128,8 +141,7 @@ pub(super) async fn cancel(
         // The record says it, and the job's next status message will.
         tracing::warn!(job.id = %job.id, %error, "cancel is decided, but not told");
     }
-    if let Err(error) = workers::control::settle_cancel(&*api.broker, &job.workspace, job.id).await
-    {
+    if let Err(error) = workers::control::settle_cancel(&api.broker, &job.workspace, job.id).await {
         // The decision stands; the sweeper comes back to it.
         tracing::warn!(job.id = %job.id, %error, "cancel is decided, its end is left to the sweeper");
     }

@@ -57,7 +57,8 @@ pub(super) fn start_worker(
             StepName::Stage => {
                 let ends = Ends::new(Arc::clone(broker));
                 let (store, patience) = (store.clone(), Patience::default());
-                set.stage = Some(Stage { store, ends, patience });
+                let budget = budget(config.worker.staging_seconds);
+                set.stage = Some(Stage { store, ends, patience, budget });
             }
             StepName::Invoke => {
                 if let Some(executor) = &executor {
@@ -126,7 +127,12 @@ fn invoke(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyho
             output_limit_bytes: OUTPUT_LIMIT_BYTES,
         },
         patience: Patience::default(),
+        saving: budget(config.worker.saving_seconds),
     })
+}
+
+fn budget(seconds: u64) -> Patience {
+    Patience::new(Duration::from_secs(seconds))
 }
 
 fn act(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyhow::Result<Act> {

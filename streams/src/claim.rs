@@ -41,6 +41,10 @@ pub struct Claim {
     /// run is asked of the facts.
     #[serde(default)]
     pub done: bool,
+    /// Whether the job was ended before its agent was started: nothing is ever started under this
+    /// claim, and nobody takes it over.
+    #[serde(default)]
+    pub settled: bool,
 }
 
 /// Who decided how the job ends. Key: the job's id in the bucket `ends`; created once.

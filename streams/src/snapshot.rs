@@ -5,9 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::schema::DateTime;
 
 /// An object in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +44,12 @@ pub struct Snapshot {
     pub context: Map<String, Value>,
     /// Limit of the invocation in seconds.
     pub timeout_seconds: f64,
+    /// The run ends when the agent has written nothing for so many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_timeout_seconds: Option<f64>,
+    /// How long the job may wait for its agent's first start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_limit: Option<QueueLimit>,
     /// How often the agent may be started at most.
     pub max_attempts: u32,
     /// What the API shows as `spec`.
@@ -57,6 +66,30 @@ pub struct Snapshot {
     /// What `spec.compute` asks for, in base units.
     #[serde(default)]
     pub resources: Resources,
+}
+
+/// How long a job may wait for its agent's first start.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueLimit {
+    /// As it was asked for, in seconds.
+    pub seconds: f64,
+    /// When it strikes.
+    #[schemars(with = "DateTime")]
+    pub at: Timestamp,
+}
+
+impl QueueLimit {
+    /// The limit of a job that is submitted now; a time that no clock can show limits nothing.
+    pub fn from_now(seconds: f64) -> Option<Self> {
+        let wait = SignedDuration::try_from_secs_f64(seconds).ok()?;
+        let at = Timestamp::now().checked_add(wait).ok()?;
+        Some(Self { seconds, at })
+    }
+
+    /// Whether it has struck.
+    pub fn is_over(&self) -> bool {
+        Timestamp::now() >= self.at
+    }
 }
 
 /// What a job asks of the machine.

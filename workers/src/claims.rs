@@ -47,6 +47,8 @@ pub(crate) enum Grant<'a> {
     Held(Held<'a>),
     /// Somebody else has it; ask again after this time.
     Busy(Duration),
+    /// The job was ended before its agent was started, and nobody gets it.
+    Settled,
 }
 
 /// A claim that is ours, until it is dropped or taken over.
@@ -131,6 +133,9 @@ impl Claims {
         let there: Claim = serde_json::from_slice(&entry.value).map_err(|error| {
             Error::Refused { what: format!("claim {key}"), reason: error.to_string() }
         })?;
+        if there.settled {
+            return Ok(Grant::Settled);
+        }
         let elsewhere = there.place != self.place;
         if elsewhere && !self.unchanged_for_long(job, entry.revision) {
             return Ok(Grant::Busy(LOOK_ELSEWHERE));
@@ -166,6 +171,7 @@ impl Claims {
             started,
             lost,
             done: false,
+            settled: false,
         }
     }
 
@@ -251,12 +257,12 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Notes on the claim that the run is over, unless somebody else has it by now.
+/// Notes on the claim, whoever has it by now, that the run is over and its fact stands.
 pub(crate) async fn finish(claims: &Claims, job: JobId) -> Result<(), Error> {
     let key = (claims.key)(job);
     let Some(entry) = claims.broker.get(Bucket::Claims, &key).await? else { return Ok(()) };
     let Ok(mut claim) = serde_json::from_slice::<Claim>(&entry.value) else { return Ok(()) };
-    if claim.worker != claims.worker {
+    if claim.done {
         return Ok(());
     }
     claim.done = true;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -10,7 +11,7 @@ use streams::snapshot::{FileEntry, Mount, ObjectRef, Source};
 use tokio::sync::mpsc;
 
 use crate::bundle::{self, Limits, Pick, UnpackError, Writer};
-use crate::store::{self, Store, drain, key};
+use crate::store::{self, Store, Upload, drain, key};
 
 /// Files up to this size are fetched ahead; larger ones stream through.
 const AHEAD_BYTES: u64 = 256 * 1024;
@@ -58,8 +59,14 @@ enum Item {
 
 type Body = Box<dyn Read + Send>;
 
-/// Packs a recipe and stores it under a key.
-pub async fn compose(store: &Store, key: &str, recipe: &Recipe) -> Result<ObjectRef, ComposeError> {
+/// Packs a recipe and stores it under a key. Adds to `packed` the bytes that were handed over,
+/// for those who ask meanwhile. Dropped before its end, it leaves nothing behind.
+pub async fn compose(
+    store: &Store,
+    key: &str,
+    recipe: &Recipe,
+    packed: &AtomicU64,
+) -> Result<ObjectRef, ComposeError> {
     let (items, to_pack) = mpsc::channel(AHEAD);
     let (out, chunks) = bundle::pipe();
     let (top, mtime) = (recipe.top.clone(), recipe.mtime);
@@ -70,14 +77,27 @@ pub async fn compose(store: &Store, key: &str, recipe: &Recipe) -> Result<Object
         drop(items);
         gathered
     };
-    let (gathered, sent) = tokio::join!(gathering, bundle::send(chunks, &mut upload));
-    let packed = packing.await.map_err(io::Error::other)?;
+    let (gathered, sent) = tokio::join!(gathering, send(chunks, &mut upload, packed));
+    let written = packing.await.map_err(io::Error::other)?;
     // When one end fails the others fail for want of it: what happened first counts.
-    if let Err(error) = sent.map_err(ComposeError::from).and(packed).and(gathered) {
+    if let Err(error) = sent.map_err(ComposeError::from).and(written).and(gathered) {
         upload.abort().await;
         return Err(error);
     }
     Ok(upload.finish().await?)
+}
+
+/// Owns the reading end: when it fails, so does the writer, instead of waiting for it.
+async fn send(
+    mut chunks: mpsc::Receiver<Bytes>,
+    upload: &mut Upload,
+    packed: &AtomicU64,
+) -> Result<(), store::Error> {
+    while let Some(chunk) = chunks.recv().await {
+        upload.write(&chunk).await?;
+        packed.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+    }
+    Ok(())
 }
 
 async fn gather(

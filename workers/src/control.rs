@@ -1,32 +1,156 @@
-//! What the control plane does in the place of a worker: ends a cancelled job that no worker
-//! has begun with, so that it does not wait for a slot to be told so.
+//! What the control plane does in the place of a worker: ends a job whose agent nobody has
+//! started, because it was cancelled or because its time to be started is over.
+//!
+//! The claim decides between the two sides. A worker notes in it, right before, that it starts
+//! the agent; here it is settled instead. Each is one write upon exactly what was read, so either
+//! the agent runs and nothing is done here, or it is never started.
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use streams::broker::{Broker, Error};
-use streams::fact::{Invoked, Produced};
-use streams::id::JobId;
+use streams::claim::{self, Claim, Decision};
+use streams::code::Code;
+use streams::fact::{Invoked, Produced, Staged};
+use streams::id::{Attempt, JobId};
 use streams::outcome::Outcome;
 use streams::phase::Phase;
+use streams::snapshot::QueueLimit;
 use streams::subject;
 use streams::topology::{Bucket, StreamName};
 
-use crate::runtime::put_invoked;
+use crate::ends::Ends;
+use crate::holds::Holds;
+use crate::runtime::put;
 
 /// The sentence of every cancelled job.
 pub(crate) const CANCELLED: &str = "the job was cancelled";
 
-/// Publishes the end of a job that is staged, cancelled, and claimed by nobody. Does nothing
-/// otherwise; call it again later.
-///
-/// The cancel must stand in `ends` before this is called: a worker first claims and then looks
-/// there, so either it is seen here, or it sees the cancel.
-pub async fn settle_cancel(broker: &dyn Broker, workspace: &str, job: JobId) -> Result<(), Error> {
-    let staged = subject::fact(Phase::Staged, workspace, job);
-    if broker.last(StreamName::of(Phase::Staged), &staged).await?.is_none() {
+/// Who settles claims, and who closes the end of a job that was not started in time.
+const HERE: &str = "control";
+
+/// How often a claim that changes meanwhile is read again before the caller has to come back.
+const TRIES: usize = 3;
+
+/// Ends a job that is cancelled and whose agent nobody has started. Does nothing otherwise; call
+/// it again later. The cancel must stand in `ends` before.
+pub async fn settle_cancel(
+    broker: &Arc<dyn Broker>,
+    workspace: &str,
+    job: JobId,
+) -> Result<(), Error> {
+    if !Ends::new(Arc::clone(broker)).is_cancelled(job).await? {
         return Ok(());
     }
-    if broker.get(Bucket::Claims, &job.to_string()).await?.is_some() {
-        return Ok(());
-    }
-    let outcome = Outcome::Cancelled { message: CANCELLED.to_owned() };
-    put_invoked(broker, workspace, job, Invoked::passed_on(outcome)).await
+    settle(broker, workspace, job, None).await
 }
+
+/// Ends a job whose agent nobody has started and whose time to be started is over. Does nothing
+/// otherwise; call it again later.
+pub async fn settle_overdue(
+    broker: &Arc<dyn Broker>,
+    workspace: &str,
+    job: JobId,
+    limit: &QueueLimit,
+) -> Result<(), Error> {
+    if !limit.is_over() {
+        return Ok(());
+    }
+    settle(broker, workspace, job, Some(limit)).await
+}
+
+/// How a job ends whose agent was not started in time: so, unless somebody cancelled it before
+/// that was decided.
+pub(crate) async fn not_in_time(
+    ends: &Ends,
+    job: JobId,
+    limit: &QueueLimit,
+) -> Result<Outcome, Error> {
+    Ok(match ends.decide(job, Decision::Closed, HERE).await? {
+        Decision::Cancel => Outcome::Cancelled { message: CANCELLED.to_owned() },
+        Decision::Closed => {
+            let message = format!(
+                "not started in time: no agent ran {} s after the submission \
+                 (queue_timeout_seconds)",
+                limit.seconds
+            );
+            Outcome::TimedOut { code: Code::QueueTimeout, message }
+        }
+    })
+}
+
+/// Ends a job that is cancelled, or late by a limit. Until a job is resolved it has no fact that
+/// could be passed on. From then on its end needs no worker; one that is still at its staging
+/// finds that it was late.
+async fn settle(
+    broker: &Arc<dyn Broker>,
+    workspace: &str,
+    job: JobId,
+    limit: Option<&QueueLimit>,
+) -> Result<(), Error> {
+    let stands = async |phase| {
+        let subject = subject::fact(phase, workspace, job);
+        Ok::<_, Error>(broker.last(StreamName::of(phase), &subject).await?.is_some())
+    };
+    let is_staged = stands(Phase::Staged).await?;
+    if stands(Phase::Invoked).await? || !(is_staged || stands(Phase::Resolved).await?) {
+        return Ok(());
+    }
+    if !bar(&**broker, job).await? {
+        return Ok(());
+    }
+    let outcome = match limit {
+        Some(limit) => not_in_time(&Ends::new(Arc::clone(broker)), job, limit).await?,
+        None => Outcome::Cancelled { message: CANCELLED.to_owned() },
+    };
+    if !is_staged {
+        put(&**broker, workspace, job, Staged::passed_on(outcome.clone())).await?;
+    }
+    put(&**broker, workspace, job, Invoked::passed_on(outcome)).await?;
+    Holds::new(Arc::clone(broker)).drop_of_ended(job).await
+}
+
+/// Settles the claim, so that no worker ever starts the agent; `false` when one has, or may have.
+async fn bar(broker: &dyn Broker, job: JobId) -> Result<bool, Error> {
+    let key = claim::agent_key(job);
+    for _ in 0..TRIES {
+        let written = match broker.get(Bucket::Claims, &key).await? {
+            None => broker.create(Bucket::Claims, &key, settled().into()).await?,
+            Some(entry) => match serde_json::from_slice::<Claim>(&entry.value) {
+                Ok(claim) if claim.settled => return Ok(true),
+                Ok(claim) if is_untouched(&claim) => {
+                    broker.update(Bucket::Claims, &key, settled().into(), entry.revision).await?
+                }
+                _ => return Ok(false),
+            },
+        };
+        if written.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether no agent was started under a claim, nor was about to be.
+fn is_untouched(claim: &Claim) -> bool {
+    claim.attempt == Attempt::FIRST && !claim.started && !claim.lost
+}
+
+fn settled() -> Vec<u8> {
+    let claim = Claim {
+        v: 1,
+        place: HERE.to_owned(),
+        worker: HERE.to_owned(),
+        attempt: Attempt::FIRST,
+        at: Timestamp::now(),
+        started: false,
+        lost: false,
+        done: true,
+        settled: true,
+    };
+    // Names, numbers and times always have a JSON form.
+    serde_json::to_vec(&claim).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -39,6 +39,11 @@ impl Holds {
         self.0.remove(Bucket::Holds, &job.to_string()).await
     }
 
+    /// Nothing of a hold stays behind on a job that has run, or never will.
+    pub(crate) async fn drop_of_ended(&self, job: JobId) -> Result<(), Error> {
+        if self.is_held(job).await? { self.release(job).await } else { Ok(()) }
+    }
+
     /// Whether somebody holds it.
     pub async fn is_held(&self, job: JobId) -> Result<bool, Error> {
         Ok(self.0.get(Bucket::Holds, &job.to_string()).await?.is_some())

@@ -1,5 +1,5 @@
-//! Patience: how long something may fail before it is given up, counted from the first failure
-//! that this process saw. Time during which nobody tried does not count.
+//! Patience: how long something may fail, or take, before it is given up, counted from the first
+//! failure or look that this process saw. Time during which nobody tried does not count.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,10 @@ use tokio::time::Instant;
 /// Long enough for a store to be restarted, short enough for a slot to wait.
 const BUDGET: Duration = Duration::from_secs(15 * 60);
 
-/// Failures so far, by job.
+/// A budget that is longer has no end that anybody waits for, and none that a clock can show.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// Since when, by job.
 #[derive(Debug)]
 pub struct Patience {
     budget: Duration,
@@ -27,7 +30,7 @@ impl Default for Patience {
 impl Patience {
     /// Patience for so long.
     pub fn new(budget: Duration) -> Self {
-        Self { budget, since: Mutex::default() }
+        Self { budget: budget.min(LONGEST), since: Mutex::default() }
     }
 
     /// Remembers a failure; says whether it has gone on for too long.
@@ -36,8 +39,22 @@ impl Patience {
     }
 
     fn is_over_at(&self, job: JobId, now: Instant) -> bool {
+        now >= self.until_at(job, now)
+    }
+
+    /// When it is over; it begins now unless it has begun before.
+    pub(crate) fn until(&self, job: JobId) -> Instant {
+        self.until_at(job, Instant::now())
+    }
+
+    fn until_at(&self, job: JobId, now: Instant) -> Instant {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        now.duration_since(*since.entry(job).or_insert(now)) >= self.budget
+        *since.entry(job).or_insert(now) + self.budget
+    }
+
+    /// How long it is.
+    pub(crate) fn budget(&self) -> Duration {
+        self.budget
     }
 
     /// Forgets a job's failures: it went well, or it is given up.

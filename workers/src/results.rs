@@ -50,6 +50,14 @@ pub enum SaveError {
         /// Why.
         source: store::Error,
     },
+    /// The time for saving was over.
+    #[error("result '{name}' was not saved within {seconds} s (worker.saving_seconds)")]
+    Late {
+        /// The result.
+        name: String,
+        /// The time.
+        seconds: u64,
+    },
 }
 
 /// Where the results of one attempt go.

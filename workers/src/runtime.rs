@@ -2,7 +2,7 @@
 //! itself. The rules that make repetition harmless live here, in [`deliver`].
 
 mod deliver;
-pub(crate) use deliver::put_invoked;
+pub(crate) use deliver::put;
 mod keepalive;
 mod slots;
 

@@ -78,7 +78,8 @@ async fn a_cancel_that_was_decided_and_not_recorded_ends_the_job() {
     let (broker, store) = (api.broker.clone(), api.store.clone());
     let resolve = Resolve { catalog: Arc::new(api.catalog.clone()), store: store.clone() };
     let ends = Ends::new(broker.clone());
-    let stage = Stage { store, ends: ends.clone(), patience: Patience::default() };
+    let (patience, budget) = (Patience::default(), Patience::default());
+    let stage = Stage { store, ends: ends.clone(), patience, budget };
     let steps = Steps { resolve: Some(resolve), stage: Some(stage), ..Default::default() };
     let early = tokio::spawn(runtime::run(broker.clone(), steps, stop.clone()));
     fact(&api, Phase::Staged, job).await;
@@ -140,5 +141,6 @@ fn invoke(api: &Harness, directory: &std::path::Path) -> Invoke {
             output_limit_bytes: 1024,
         },
         patience: Patience::default(),
+        saving: Patience::default(),
     }
 }

@@ -218,7 +218,7 @@ async fn execute_requests() {
         ("timeout that is too long", spec(json!({"timeout_seconds": 1e9}))),
         ("blank image", spec(json!({"image": " "}))),
         ("image", spec(json!({"image": "a/b:c"}))),
-        ("idle timeout", spec(json!({"idle_timeout_seconds": 5}))),
+        ("cost", spec(json!({"max_cost_usd": 5}))),
         ("two actions", spec(both)),
         ("unknown action", spec(json!({"post_run_action": {"kind": "zz"}}))),
         ("reserved context", spec(json!({"context": {"nemo_helix": 1}}))),

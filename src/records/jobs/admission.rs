@@ -87,25 +87,29 @@ async fn admit(new: &NewJob, db: &mut AnyConnection) -> Result<Admitted> {
 async fn insert(new: &NewJob, db: &mut AnyConnection) -> Result<bool> {
     let id = new.id.to_string();
     let refused = new.snapshot.as_ref().err().map(|text| text.replace('\0', "\\0"));
-    let made = sql("INSERT INTO jobs (id, attempt_id, name, workspace, project, description, source,
+    let limit = new.snapshot.as_ref().ok().and_then(|snapshot| snapshot.queue_limit);
+    let made =
+        sql("INSERT INTO jobs (id, attempt_id, name, workspace, project, description, source,
              agent_ref, refused, ownership, custom_fields, output_location, created_at, updated_at,
-             phase, phase_times, status, cancel_requested, seen, purged)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, '{}', $15, 0, 0, 0)
+             phase, phase_times, status, start_by, cancel_requested, seen, purged)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, '{}', $15, $16,
+             0, 0, 0)
          ON CONFLICT DO NOTHING")
-    .texts([&*id, &new.id.attempt_id(Attempt::FIRST), &new.name, &new.workspace])
-    .optional_text(new.project.as_deref())
-    .optional_text(new.description.as_deref())
-    .text(&new.source)
-    .optional_text(new.agent_ref.as_deref())
-    .optional_text(refused.as_deref())
-    .optional_json(new.ownership.as_ref())
-    .optional_json(new.custom_fields.as_ref())
-    .optional_text(new.output_location.as_deref())
-    .time(new.created_at)
-    .text(Phase::Submitted.token())
-    .text(Status::Created.as_str())
-    .run(&mut *db)
-    .await?;
+        .texts([&*id, &new.id.attempt_id(Attempt::FIRST), &new.name, &new.workspace])
+        .optional_text(new.project.as_deref())
+        .optional_text(new.description.as_deref())
+        .text(&new.source)
+        .optional_text(new.agent_ref.as_deref())
+        .optional_text(refused.as_deref())
+        .optional_json(new.ownership.as_ref())
+        .optional_json(new.custom_fields.as_ref())
+        .optional_text(new.output_location.as_deref())
+        .time(new.created_at)
+        .text(Phase::Submitted.token())
+        .text(Status::Created.as_str())
+        .optional_time(limit.map(|limit| limit.at))
+        .run(&mut *db)
+        .await?;
     if made == 0 {
         return Ok(false);
     }

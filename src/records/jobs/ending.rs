@@ -4,6 +4,7 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use sqlx::AnyConnection;
 use streams::id::JobId;
+use streams::phase::Phase;
 
 use super::life::Life;
 use super::{Job, Jobs, read, whole};
@@ -78,6 +79,30 @@ impl Jobs<'_> {
         let at = after.map_or(Timestamp::MIN, |job| job.created_at);
         let id = after.map(|job| job.id.to_string()).unwrap_or_default();
         self.jobs(found.time(at).text(&id).int(limit)).await
+    }
+
+    /// Jobs whose agent should have been started before a time and was not seen to be, in the order
+    /// in which it should: those after a job, or the first of all. What no worker has resolved yet
+    /// cannot be ended.
+    pub async fn overdue(
+        &self,
+        time: Timestamp,
+        after: Option<&Job>,
+        limit: u32,
+    ) -> Result<Vec<Job>> {
+        let found = whole(
+            "start_by < $1 AND ended_at IS NULL AND deleted_at IS NULL AND running IS NULL
+             AND phase IN ($2, $3) AND (start_by, id) > ($4, $5) ORDER BY start_by, id LIMIT $6",
+        );
+        let limits = after.and_then(|job| job.snapshot.as_ref()?.queue_limit);
+        let id = after.map(|job| job.id.to_string()).unwrap_or_default();
+        let found = found
+            .time(time)
+            .texts([Phase::Resolved.token(), Phase::Staged.token()])
+            .time(limits.map_or(Timestamp::MIN, |limit| limit.at))
+            .text(&id)
+            .int(limit);
+        self.jobs(found).await
     }
 
     /// Jobs that were finished before a time and whose messages are still in the streams.

@@ -21,6 +21,8 @@ pub(crate) fn snapshot(name: &str) -> Snapshot {
         input: "Count the words.".to_owned(),
         context: Map::new(),
         timeout_seconds: 60.0,
+        idle_timeout_seconds: None,
+        queue_limit: None,
         max_attempts: 1,
         spec: Spec {
             request: json!({"agent": "counter"}),

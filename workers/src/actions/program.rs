@@ -93,6 +93,8 @@ impl Programs {
                 let reason = "another worker runs the post-run action".to_owned();
                 return Err(StepError::Retry { after, reason });
             }
+            // Nobody settles claims on actions; what stands there is no permission in any case.
+            Grant::Settled => return Ok(Done::failed("its claim is settled".to_owned())),
         };
         let run = Run { occasion, manifest, config, name, agent: agent(manifest) };
         tokio::select! {

@@ -30,6 +30,7 @@ async fn held(claims: &Claims, job: JobId) -> Held<'_> {
     match claims.take(job).await.expect("the broker answers") {
         Grant::Held(held) => held,
         Grant::Busy(after) => panic!("busy for {after:?}"),
+        Grant::Settled => panic!("it is settled"),
     }
 }
 

@@ -86,15 +86,19 @@ async fn decoded<S: Step>(
 ) {
     fault::point(S::NAME, Point::Received).await;
     let keepalive = KeepAlive::start(&delivery);
+    let job = Context::new(&envelope, runtime.broker.clone());
     match is_done::<S>(runtime, &envelope).await {
         Ok(false) => {}
-        Ok(true) => return settle("acknowledge", delivery.ack()).await,
+        Ok(true) => {
+            // Whoever stored the next fact may have died right after.
+            step.settled(&job).await;
+            return settle("acknowledge", delivery.ack()).await;
+        }
         Err(error) => {
             tracing::warn!(%error, "could not look for the next fact, trying again");
             return give_back(delivery, Duration::from_secs(1)).await;
         }
     }
-    let job = Context::new(&envelope, runtime.broker.clone());
     let produced = match step.run(&job, envelope.fact).await {
         Ok(fact) => fact,
         Err(StepError::Deleted) => return discard::<S>(runtime, delivery).await,
@@ -169,18 +173,18 @@ async fn pass_on_at_once<F: Fact>(
     match (F::PHASE, decided.fact.outcome()) {
         (Phase::Staged, Some(outcome)) => {
             let fact = Invoked::passed_on(outcome.clone());
-            put_invoked(&*runtime.broker, &decided.workspace, decided.job, fact).await
+            put(&*runtime.broker, &decided.workspace, decided.job, fact).await
         }
         _ => Ok(()),
     }
 }
 
-/// Stores an `invoked` fact for a job whose agent was never started.
-pub(crate) async fn put_invoked(
+/// Stores a fact in the place of a step, for a job whose agent is never started.
+pub(crate) async fn put<F: Fact>(
     broker: &dyn Broker,
     workspace: &str,
     job: JobId,
-    fact: Invoked,
+    fact: F,
 ) -> Result<(), broker::Error> {
     let workspace = workspace.to_owned();
     let envelope = Envelope { job, workspace, at: Timestamp::now(), traceparent: None, fact };

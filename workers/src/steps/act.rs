@@ -11,6 +11,7 @@ use streams::outcome::{Outcome, bounded};
 use streams::phase::StepName;
 
 use crate::actions::{self, Done, Installed, Message, Occasion, Programs, Registry, Way};
+use crate::claims;
 use crate::fault::{self, Point};
 use crate::ports::{Filesets, Secrets, SecretsError};
 use crate::step::{Context, Step, StepError};
@@ -66,6 +67,12 @@ impl Step for Act {
             }
         };
         Ok(Acted { outcome, results: done.results })
+    }
+
+    async fn settled(&self, job: &Context) {
+        if let Err(error) = claims::finish(&self.programs.claims, job.job).await {
+            tracing::warn!(%error, "could not mark the action's claim as done");
+        }
     }
 }
 

@@ -16,13 +16,14 @@ use errand_runner::{Life, Outcome as RunOutcome};
 use streams::claim::Decision;
 use streams::code::Code;
 use streams::fact::{Invoked, Produced, Run, Staged};
+use streams::id::Attempt;
 use streams::outcome::{Outcome, bounded};
 use streams::phase::StepName;
-use streams::snapshot::Snapshot;
+use streams::snapshot::{QueueLimit, Snapshot};
 
 use crate::actions::Registry;
 use crate::claims::{self, Claims, Gone, Grant, Held};
-use crate::control::CANCELLED;
+use crate::control::{self, CANCELLED};
 use crate::ends::Ends;
 use crate::executor::{self, Executor, RunName};
 use crate::fault::{self, Point};
@@ -71,6 +72,8 @@ pub struct Invoke {
     pub settings: RunSettings,
     /// How long the store may fail to take results.
     pub patience: Patience,
+    /// How long the results of a job may take to be saved.
+    pub saving: Patience,
 }
 
 /// How an attempt came to its end.
@@ -104,6 +107,7 @@ impl Step for Invoke {
                 let reason = "another worker holds the claim".to_owned();
                 return Err(StepError::Retry { after, reason });
             }
+            Grant::Settled => return self.settled_before(job).await,
         };
         fault::point(Self::NAME, Point::Claimed).await;
         // The claim is kept for as long as anything is done under it: fetching, running, saving.
@@ -117,10 +121,22 @@ impl Step for Invoke {
         if let Err(error) = claims::finish(&self.claims, job.job).await {
             tracing::warn!(%error, "could not mark the claim as done");
         }
+        if let Err(error) = self.holds.drop_of_ended(job.job).await {
+            tracing::warn!(%error, "could not drop the hold of a job that has run");
+        }
     }
 }
 
 impl Invoke {
+    /// The control plane has ended the job and was kept from saying so.
+    async fn settled_before(&self, job: &Context) -> Result<Invoked, StepError> {
+        let outcome = match job.snapshot(&self.store).await?.queue_limit {
+            Some(limit) => control::not_in_time(&self.ends, job.job, &limit).await?,
+            None => Outcome::Cancelled { message: CANCELLED.to_owned() },
+        };
+        Ok(Invoked::passed_on(outcome))
+    }
+
     async fn under_claim(
         &self,
         job: &Context,
@@ -169,6 +185,12 @@ impl Invoke {
             if held.is_started().await && !self.executor.is_prepared(run).await? {
                 self.executor.sweep(run).await?;
                 return Ok(Ended::Vanished);
+            }
+            // A later attempt follows one that was started in time.
+            if let Some(limit) = snapshot.queue_limit.filter(QueueLimit::is_over)
+                && run.attempt == Attempt::FIRST
+            {
+                return Ok(Ended::NotRun(control::not_in_time(&self.ends, job.job, &limit).await?));
             }
             match self.ends.decided(job.job).await? {
                 None => {}
@@ -280,7 +302,13 @@ impl Invoke {
     async fn decide(&self, job: &Context, outcome: Outcome) -> Result<Outcome, StepError> {
         match self.ends.decide(job.job, Decision::Closed, self.claims.place()).await? {
             Decision::Closed => Ok(outcome),
-            Decision::Cancel => Ok(Outcome::Cancelled { message: CANCELLED.to_owned() }),
+            Decision::Cancel => {
+                tracing::info!(
+                    refused = outcome.code().map_or("succeeded", Code::as_str),
+                    "the job was cancelled before its agent's end was reported: it stays cancelled"
+                );
+                Ok(Outcome::Cancelled { message: CANCELLED.to_owned() })
+            }
         }
     }
 }

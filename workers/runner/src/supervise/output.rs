@@ -1,5 +1,5 @@
-//! Moves what a script wrote on stdout and stderr into the artifacts, once nothing of the agent
-//! is left.
+//! Moves what a script wrote on stdout and stderr, and what an adapter wrote on its stderr, into
+//! the artifacts, once nothing of the agent is left.
 //!
 //! Until then it lies outside the base, so an agent that empties its artifacts directory empties
 //! neither the log nor the result.
@@ -20,15 +20,15 @@ pub(super) struct Kept {
     pub(super) problems: Vec<String>,
 }
 
-/// Moves both spools into the artifacts directory.
-pub(super) fn keep(run: &RunDir, artifacts: &Path) -> Kept {
+/// Moves the spools into the artifacts directory. Fabric keeps an adapter's stderr itself, but
+/// only when the exchange went well: `is_in_result` says so.
+pub(super) fn keep(run: &RunDir, artifacts: &Path, is_in_result: bool) -> Kept {
     let mut kept = Kept::default();
-    for (name, spool) in
-        [("stdout", report::stdout_path(run)), ("stderr", report::stderr_path(run))]
-    {
-        if !spool.exists() {
-            continue;
-        }
+    let adapter = report::adapter_stderr_path(run);
+    let has_words = fs::metadata(&adapter).is_ok_and(|file| file.len() > 0);
+    let adapter = (has_words && !is_in_result).then_some(("stderr", adapter));
+    let spools = [("stdout", report::stdout_path(run)), ("stderr", report::stderr_path(run))];
+    for (name, spool) in spools.into_iter().filter(|(_, spool)| spool.exists()).chain(adapter) {
         match move_in(&spool, &run.base(), artifacts, name) {
             Ok(path) => kept.artifacts.push(json!({
                 "name": format!("agent_{name}"),

@@ -152,11 +152,11 @@ impl Session<'_> {
         );
         verdict.weigh_limits(&limits);
         self.drain();
+        let known = verdict.stderr_files();
         if !verdict.is_success() {
-            let known = verdict.stderr_files();
             left_stderr::log(&mut self.log, &self.run.base(), &prepared.dirs.artifacts, &known);
         }
-        let kept = output::keep(self.run, &prepared.dirs.artifacts);
+        let kept = output::keep(self.run, &prepared.dirs.artifacts, !known.is_empty());
         verdict.add_artifacts(kept.artifacts);
         for problem in kept.problems.iter().chain(&limits.struck).chain([&host_words]) {
             if !problem.is_empty() {

@@ -53,6 +53,7 @@ impl Verdict {
                 None => verdict.set_raised(OutcomeEnd::Raised, host_broke(ended)),
             },
             End::Limit => verdict.set_raised(OutcomeEnd::TimedOut, timed_out(ended)),
+            End::Idle(seconds) => verdict.set_raised(OutcomeEnd::TimedOut, idle(*seconds)),
             End::NotStarted => verdict.set_raised(OutcomeEnd::Raised, not_started()),
             End::Asked(reason) => verdict.set_raised(OutcomeEnd::Stopped, asked(reason)),
             End::Lease => verdict.set_raised(OutcomeEnd::Stopped, lease_over(ended)),
@@ -231,6 +232,11 @@ fn raised(kind: Kind, failure: Failure, sentence: String) -> Raised {
 fn timed_out(ended: &Ended) -> Raised {
     let sentence = format!("Fabric runtime invocation timed out after {}s.", ended.limit_seconds);
     Raised { cause: Some(String::new()), ..raised(Kind::Timeout, Failure::Timeout, sentence) }
+}
+
+fn idle(seconds: f64) -> Raised {
+    let sentence = format!("no output for {seconds} s");
+    Raised { cause: Some(String::new()), ..raised(Kind::Timeout, Failure::IdleTimeout, sentence) }
 }
 
 fn not_started() -> Raised {

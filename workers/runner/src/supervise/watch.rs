@@ -1,10 +1,11 @@
-//! Decides when a run has to end: the limit, a request, a lease that ran out.
+//! Decides when a run has to end: the limit, silence, a request, a lease that ran out.
 //!
 //! Every span is measured on this process's monotonic clock, so a step of the wall clock changes
 //! nothing and a process that was paused meets its limit at the first look.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use errand_runner::{Launch, RunDir, run_dir};
@@ -26,6 +27,8 @@ pub(super) enum End {
     Host,
     /// The time limit.
     Limit,
+    /// The agent has written nothing for so many seconds.
+    Idle(f64),
     /// The adapter never became ready.
     NotStarted,
     /// `stop`, with the text inside.
@@ -42,7 +45,17 @@ pub(super) struct Watch<'a> {
     invoked_at: Option<Timestamp>,
     limit: Option<Instant>,
     reported: Option<Instant>,
-    lease: (Option<(u64, i64, i64)>, Instant),
+    lease: Still<Option<Stamp>>,
+    output: Still<[Option<Stamp>; 3]>,
+}
+
+/// A file as it was seen: it is another one, longer, or written to, or it is the same.
+type Stamp = (u64, u64, i64, i64);
+
+/// Something that is looked at again and again, and since when it is the same.
+struct Still<T> {
+    seen: T,
+    since: Instant,
 }
 
 impl<'a> Watch<'a> {
@@ -55,7 +68,8 @@ impl<'a> Watch<'a> {
             invoked_at: None,
             limit: None,
             reported: None,
-            lease: (None, now),
+            lease: Still { seen: None, since: now },
+            output: Still { seen: [None; 3], since: now },
         }
     }
 
@@ -93,7 +107,13 @@ impl<'a> Watch<'a> {
             }
             _ => {}
         }
-        self.lease_is_over(now).then_some(End::Lease)
+        if self.lease_is_over(now) {
+            return Some(End::Lease);
+        }
+        self.launch
+            .idle_timeout_seconds
+            .filter(|seconds| self.is_idle(*seconds, now))
+            .map(End::Idle)
     }
 
     fn note_invocation(&mut self, now: Instant) {
@@ -107,6 +127,8 @@ impl<'a> Watch<'a> {
         let since = Duration::try_from(limit::now().duration_since(invoked.at)).unwrap_or_default();
         self.invoked_at = Some(invoked.at);
         self.limit = Some(now + limit.saturating_sub(since));
+        // What came before the invocation was the adapter's, and so was the silence.
+        self.output.since = now;
     }
 
     fn note_report(&mut self, now: Instant) {
@@ -119,13 +141,31 @@ impl<'a> Watch<'a> {
         let Some(seconds) = self.launch.lease_seconds else {
             return false;
         };
-        // A renewed lease is a new file; its times are compared for being the same only.
-        let seen = fs::metadata(self.run.lease())
-            .ok()
-            .map(|lease| (lease.ino(), lease.mtime(), lease.mtime_nsec()));
-        if seen != self.lease.0 {
-            self.lease = (seen, now);
-        }
-        now.duration_since(self.lease.1).as_secs_f64() >= seconds
+        // A renewed lease is a new file.
+        self.lease.look(stamp(&self.run.lease()), now) >= seconds
     }
+
+    /// Looks at the files and not at what was read of them: a supervisor that was paused sees at
+    /// its first look that the agent has written meanwhile.
+    fn is_idle(&mut self, seconds: f64, now: Instant) -> bool {
+        let files = [report::stdout_path, report::stderr_path, report::adapter_stderr_path];
+        let still = self.output.look(files.map(|path| stamp(&path(self.run))), now);
+        self.invoked_at.is_some() && still >= seconds
+    }
+}
+
+impl<T: PartialEq> Still<T> {
+    /// Takes a look; says for how many seconds nothing has changed.
+    fn look(&mut self, seen: T, now: Instant) -> f64 {
+        if seen != self.seen {
+            (self.seen, self.since) = (seen, now);
+        }
+        now.duration_since(self.since).as_secs_f64()
+    }
+}
+
+/// Times are compared for being the same only.
+fn stamp(path: &Path) -> Option<Stamp> {
+    let file = fs::metadata(path).ok()?;
+    Some((file.ino(), file.len(), file.mtime(), file.mtime_nsec()))
 }

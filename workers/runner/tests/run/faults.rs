@@ -1,6 +1,5 @@
 //! What cannot be run, and what breaks while it runs.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use errand_runner::{End, Failure, Life, LogStream, Usage};
@@ -85,20 +84,6 @@ fn case_c8_a_script_that_kills_its_adapter_is_a_crash() {
 
 #[test]
 fn a_foreign_adapter_is_found_and_its_stderr_and_usage_are_kept() {
-    let scene = Scene::new("").with(|launch| {
-        launch.agent["harnesses"]["script"] = json!({
-            "kind": "nvidia.fabric.echo", "model": {"provider": "p", "model": "m"},
-        });
-    });
-    let adapters = scene.root.path().join("adapters");
-    fs::create_dir(&adapters).expect("the directory is new");
-    let descriptor = json!({
-        "contract_version": "fabric.adapter/v1alpha2", "adapter_id": "nvidia.fabric.echo",
-        "adapter_kind": "process", "runner": {"command": "/bin/sh", "script": "adapter.sh"},
-        "config": {"accepts": ["models"]},
-    });
-    let file = adapters.join("echo.fabric-adapter.json");
-    fs::write(file, descriptor.to_string()).expect("room on the disk");
     let adapter = r#"
         read -r start; echo started >&2
         echo '{"operation":"start","outcome":{"status":"succeeded","output":null}}'
@@ -107,9 +92,7 @@ fn a_foreign_adapter_is_found_and_its_stderr_and_usage_are_kept() {
             "output":{"response":"96","usage":{"input_tokens":812,"output_tokens":96}}}}}' | tr -d '\n'
         echo
         read -r stop; echo '{"operation":"stop","outcome":{"status":"succeeded"}}'"#;
-    fs::write(adapters.join("adapter.sh"), adapter).expect("room on the disk");
-    let dir = adapters.display().to_string();
-    let done = scene.with(|launch| launch.adapter_dirs = vec![dir]).run();
+    let done = Scene::new("").with_adapter(adapter).run();
     done.assert_end(End::Succeeded, None);
     assert_eq!(done.result()["response"], "96");
     let usage = Usage { input_tokens: 812, output_tokens: 96 };

@@ -9,3 +9,4 @@ mod faults;
 mod formats;
 mod input;
 mod output;
+mod silence;

@@ -83,6 +83,25 @@ impl Scene {
         self
     }
 
+    /// The agent is a foreign Fabric adapter that is this shell script.
+    pub(crate) fn with_adapter(mut self, script: &str) -> Self {
+        self.launch.agent["harnesses"]["script"] = json!({
+            "kind": "nvidia.fabric.echo", "model": {"provider": "p", "model": "m"},
+        });
+        let adapters = self.root.path().join("adapters");
+        fs::create_dir(&adapters).expect("the directory is new");
+        let descriptor = json!({
+            "contract_version": "fabric.adapter/v1alpha2", "adapter_id": "nvidia.fabric.echo",
+            "adapter_kind": "process", "runner": {"command": "/bin/sh", "script": "adapter.sh"},
+            "config": {"accepts": ["models"]},
+        });
+        let file = adapters.join("echo.fabric-adapter.json");
+        fs::write(file, descriptor.to_string()).expect("room on the disk");
+        fs::write(adapters.join("adapter.sh"), script).expect("room on the disk");
+        self.launch.adapter_dirs = vec![adapters.display().to_string()];
+        self
+    }
+
     pub(crate) fn with_secret(mut self, name: &str, value: &str) -> Self {
         self.secrets.insert(name.into(), value.into());
         self

@@ -38,7 +38,7 @@ pub(super) fn plan(
         input: snapshot.input.clone(),
         context: context(job, snapshot),
         timeout_seconds: snapshot.timeout_seconds,
-        idle_timeout_seconds: None,
+        idle_timeout_seconds: snapshot.idle_timeout_seconds,
         grace_seconds: invoke.settings.grace.as_secs_f64(),
         lease_seconds: Some(invoke.claims.lease().as_secs_f64()),
         env: variables(job, snapshot, run),

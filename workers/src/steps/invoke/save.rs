@@ -1,5 +1,5 @@
-//! Saving what a run left behind, also when it failed. The run result comes first: it is small
-//! and worth most when the store or the disk is in trouble.
+//! Saving what a run left behind, also when it failed, within a budget of its own. The run result
+//! comes first: it is small and worth most when the store or the disk is in trouble.
 
 use errand_runner::Outcome as RunOutcome;
 use streams::code::Code;
@@ -39,29 +39,46 @@ impl Invoke {
         };
         let places = self.executor.places(run, &snapshot.spec.agent.config)?;
         let mut saving = Saving { saved: Vec::new(), failed: Vec::new() };
-        if let Some(value) = &told.run_result {
-            self.take(&mut saving, job, results.record(name::FABRIC_RUN_RESULT, value).await)?;
-        }
-        if let Some(value) = &told.error {
-            self.take(&mut saving, job, results.record(name::FABRIC_ERROR, value).await)?;
+        let records =
+            [(name::FABRIC_RUN_RESULT, &told.run_result), (name::FABRIC_ERROR, &told.error)];
+        for (name, value) in records {
+            if let Some(value) = value {
+                let saved = self.in_time(job, name, results.record(name, value)).await;
+                self.take(&mut saving, job, saved)?;
+            }
         }
         fault::point(StepName::Invoke, Point::Saving).await;
         for (name, root) in
             [(name::OUTPUT_WORKDIR, places.workdir), (name::OUTPUT_ARTIFACTS, places.artifacts)]
         {
             let saved = match own(&places.root, &root) {
-                Ok(()) => results.directory(name, root).await,
+                Ok(()) => self.in_time(job, name, results.directory(name, root)).await,
                 Err(source) => Err(SaveError::Read { name: name.to_owned(), source }),
             };
             self.take(&mut saving, job, saved)?;
         }
         fault::point(StepName::Invoke, Point::Saved).await;
         self.patience.forget(job.job);
+        self.saving.forget(job.job);
         Ok(saving.finish(outcome))
     }
 
-    /// Keeps a result, or remembers for good that it could not be kept. The time that saving may
-    /// take has nothing to do with the agent's own limit.
+    /// Saves a result, or gives it up when the time for all of them is over. That time has nothing
+    /// to do with the agent's own limit.
+    async fn in_time(
+        &self,
+        job: &Context,
+        name: &str,
+        saving: impl Future<Output = Result<SavedResult, SaveError>>,
+    ) -> Result<SavedResult, SaveError> {
+        let until = self.saving.until(job.job);
+        tokio::time::timeout_at(until, saving).await.unwrap_or_else(|_| {
+            let seconds = self.saving.budget().as_secs();
+            Err(SaveError::Late { name: name.to_owned(), seconds })
+        })
+    }
+
+    /// Keeps a result, or remembers for good that it could not be kept.
     fn take(
         &self,
         saving: &mut Saving,

@@ -1,0 +1,133 @@
+//! Ending jobs without a worker, and workers that are at it at the same moment.
+
+use std::time::Duration;
+
+use streams::envelope::Envelope;
+use streams::fact::{Fact, Resolved};
+use streams::memory::Memory;
+use streams::topology::Limits;
+use tempfile::TempDir;
+
+use super::*;
+use crate::claims::{Claims, Gone, Grant};
+
+const WORKSPACE: &str = "default";
+
+fn broker() -> Arc<dyn Broker> {
+    Arc::new(Memory::new(Limits::default()))
+}
+
+fn over() -> QueueLimit {
+    QueueLimit { seconds: 3.0, at: Timestamp::now() - Duration::from_secs(1) }
+}
+
+/// A job that is resolved, or staged as well.
+async fn job(broker: &Arc<dyn Broker>, phase: Phase) -> JobId {
+    let job = JobId::new();
+    let resolved = Resolved { snapshot: None, outcome: None };
+    put(&**broker, WORKSPACE, job, resolved).await.expect("it is stored");
+    if phase == Phase::Staged {
+        let staged = Staged { input_workdir: None, ethos: None, outcome: None };
+        put(&**broker, WORKSPACE, job, staged).await.expect("it is stored");
+    }
+    job
+}
+
+async fn cancel(broker: &Arc<dyn Broker>, job: JobId) {
+    let ends = Ends::new(Arc::clone(broker));
+    ends.decide(job, Decision::Cancel, "test").await.expect("the broker answers");
+    settle_cancel(broker, WORKSPACE, job).await.expect("the broker answers");
+}
+
+/// How a fact that stands says that the job ends.
+async fn outcome<F: Fact>(broker: &Arc<dyn Broker>, job: JobId) -> Option<Outcome> {
+    let subject = subject::fact(F::PHASE, WORKSPACE, job);
+    let stored = broker.last(StreamName::of(F::PHASE), &subject).await.expect("answers")?;
+    let envelope = Envelope::<F>::decode(&stored.subject, &stored.payload, stored.at);
+    envelope.expect("it is a fact").fact.outcome().cloned()
+}
+
+fn worker(broker: &Arc<dyn Broker>, locks: &TempDir) -> Claims {
+    let (place, locks) = ("here".to_owned(), locks.path().to_owned());
+    Claims::new(Arc::clone(broker), place, locks, Duration::from_secs(900)).expect("a directory")
+}
+
+fn locks() -> TempDir {
+    TempDir::new().expect("a temporary directory")
+}
+
+#[tokio::test]
+async fn case_b10_a_cancel_does_not_wait_for_a_delayed_retry() {
+    let (broker, locks) = (broker(), locks());
+    for phase in [Phase::Resolved, Phase::Staged] {
+        let job = job(&broker, phase).await;
+        cancel(&broker, job).await;
+        let ended = outcome::<Invoked>(&broker, job).await;
+        assert!(matches!(ended, Some(Outcome::Cancelled { .. })), "{phase}: {ended:?}");
+    }
+    // One that a worker has claimed, and gave back with a delay before its agent was started.
+    let job = job(&broker, Phase::Staged).await;
+    let claims = worker(&broker, &locks);
+    assert!(matches!(claims.take(job).await, Ok(Grant::Held(_))));
+    cancel(&broker, job).await;
+    assert!(matches!(outcome::<Invoked>(&broker, job).await, Some(Outcome::Cancelled { .. })));
+    assert!(matches!(claims.take(job).await, Ok(Grant::Settled)), "it is never started");
+}
+
+#[tokio::test]
+async fn a_worker_that_is_about_to_start_the_agent_and_comes_late_does_not() {
+    let (broker, locks) = (broker(), locks());
+    let job = job(&broker, Phase::Staged).await;
+    let claims = worker(&broker, &locks);
+    let Ok(Grant::Held(held)) = claims.take(job).await else { panic!("it is free") };
+    settle_overdue(&broker, WORKSPACE, job, &over()).await.expect("the broker answers");
+    assert!(matches!(held.note_start().await, Err(Gone::TakenOver)));
+    let ended = outcome::<Invoked>(&broker, job).await.expect("it has ended");
+    assert_eq!(ended.code(), Some(Code::QueueTimeout));
+    assert!(ended.message().starts_with("not started in time: "), "{ended:?}");
+}
+
+#[tokio::test]
+async fn an_agent_that_is_being_started_was_started_in_time_and_can_be_cancelled() {
+    let (broker, locks) = (broker(), locks());
+    let job = job(&broker, Phase::Staged).await;
+    let claims = worker(&broker, &locks);
+    let Ok(Grant::Held(held)) = claims.take(job).await else { panic!("it is free") };
+    held.note_start().await.expect("it is ours");
+    settle_overdue(&broker, WORKSPACE, job, &over()).await.expect("the broker answers");
+    assert_eq!(outcome::<Invoked>(&broker, job).await, None);
+    cancel(&broker, job).await;
+    assert_eq!(outcome::<Invoked>(&broker, job).await, None, "that is the worker's to say");
+    let ends = Ends::new(Arc::clone(&broker));
+    assert!(ends.is_cancelled(job).await.expect("the broker answers"));
+}
+
+#[tokio::test]
+async fn the_first_of_cancel_and_limit_decides() {
+    let broker = broker();
+    let late = job(&broker, Phase::Resolved).await;
+    settle_overdue(&broker, WORKSPACE, late, &over()).await.expect("the broker answers");
+    cancel(&broker, late).await;
+    for ended in [outcome::<Staged>(&broker, late).await, outcome::<Invoked>(&broker, late).await] {
+        assert!(matches!(ended, Some(Outcome::TimedOut { .. })), "{ended:?}");
+    }
+    // Cancelled, and the server that should have settled it died.
+    let early = job(&broker, Phase::Staged).await;
+    let ends = Ends::new(Arc::clone(&broker));
+    ends.decide(early, Decision::Cancel, "test").await.expect("the broker answers");
+    settle_overdue(&broker, WORKSPACE, early, &over()).await.expect("the broker answers");
+    assert!(matches!(outcome::<Invoked>(&broker, early).await, Some(Outcome::Cancelled { .. })));
+}
+
+#[tokio::test]
+async fn a_limit_that_has_not_struck_and_a_job_that_nobody_resolved_are_left_alone() {
+    let broker = broker();
+    let waiting = job(&broker, Phase::Staged).await;
+    let limit = QueueLimit::from_now(600.0).expect("a limit");
+    settle_overdue(&broker, WORKSPACE, waiting, &limit).await.expect("the broker answers");
+    assert_eq!(outcome::<Invoked>(&broker, waiting).await, None);
+    let unknown = JobId::new();
+    settle_overdue(&broker, WORKSPACE, unknown, &over()).await.expect("the broker answers");
+    let claim = broker.get(Bucket::Claims, &unknown.to_string()).await;
+    assert!(claim.expect("the broker answers").is_none());
+}
