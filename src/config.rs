@@ -83,13 +83,15 @@ sections! {
         lost_after_seconds: u64 = 900,
     }
 
-    /// How long messages of finished jobs stay in the streams. Records and results stay until
-    /// the job is deleted.
+    /// How long messages of finished jobs stay in the streams, and what was begun in the object
+    /// store. Records and results stay until the job is deleted.
     Retention "retention" {
         /// Seconds after a job's end.
         finished_seconds: u64 = 3600,
         /// Finished jobs at most; beyond, the oldest go first.
         finished_jobs: u64 = 50_000,
+        /// Seconds after which the object store is rid of an upload that nobody finished.
+        unfinished_seconds: u64 = 86_400,
     }
 
     /// Sealing of secrets at rest.

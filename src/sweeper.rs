@@ -1,7 +1,9 @@
-//! The sweeper: does again what a process that died may have left undone, and removes messages
-//! of jobs that were finished long enough ago.
+//! The sweeper: does again what a process that died may have left undone, removes messages of
+//! jobs that were finished long enough ago, and what was begun in the object store and left.
 //!
 //! Each thing that it does may be done any number of times, also by several sweepers at once.
+
+mod unfinished;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,10 +61,13 @@ enum Error {
 impl Sweeper {
     /// Looks again and again until told to stop.
     pub async fn run(self, stop: CancellationToken) {
-        let looking = async { tokio::join!(self.look_for_all(), self.look_for_overdue()) };
+        let age = Duration::from_secs(self.retention.unfinished_seconds);
+        let store = unfinished::sweep(&self.store, age, &stop);
+        let looking =
+            async { tokio::join!(self.look_for_all(), self.look_for_overdue(), store) };
         tokio::select! {
             () = stop.cancelled() => {}
-            ((), ()) = looking => {}
+            ((), (), ()) = looking => {}
         }
     }
 

@@ -1,7 +1,9 @@
+use std::path::Path;
+
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
 use futures_util::future::join_all;
-use workers::store::Store;
+use workers::store::{PART_BYTES, Store};
 
 use super::Server;
 use crate::config;
@@ -57,6 +59,104 @@ async fn bytes_that_were_damaged_on_the_way_are_not_kept() {
         .await;
     assert!(put.is_err());
     assert_eq!(store.size("damaged").await.expect("the store answers"), None);
+}
+
+/// What there is on the disk, but for buckets that are empty.
+fn files(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut left = vec![root.to_owned()];
+    while let Some(directory) = left.pop() {
+        for entry in std::fs::read_dir(directory).expect("it can be listed") {
+            let path = entry.expect("it can be listed").path();
+            if path.is_dir() {
+                left.push(path.clone());
+            }
+            found.push(path.strip_prefix(root).expect("below").display().to_string());
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Bytes for several parts.
+fn large() -> Vec<u8> {
+    (0..PART_BYTES * 2 + 1000).map(|n| (n % 251) as u8).collect()
+}
+
+#[tokio::test]
+async fn a_job_is_removed_with_all_that_belongs_to_it() {
+    let (dir, _server, store, _client) = server().await;
+    let before = files(dir.path());
+    for n in 0..1100 {
+        store.put(&format!("jobs/a/1/log/{n}"), "x".into()).await.expect("it is stored");
+    }
+    let mut whole = store.upload("jobs/a/1/1/whole");
+    whole.write(&large()).await.expect("it is taken");
+    whole.finish().await.expect("it is stored");
+    let mut begun = store.upload("jobs/a/1/1/begun");
+    begun.write(&large()).await.expect("it is taken");
+    store.put("jobs/a/10/stays", "x".into()).await.expect("it is stored");
+    store.delete_below("jobs/a/1/").await.expect("the store answers");
+    assert!(begun.finish().await.is_err(), "an upload to a job that is removed comes to nothing");
+    store.delete_below("jobs/a/1/").await.expect("it may be done again");
+    assert_eq!(store.size("jobs/a/10/stays").await.expect("the store answers"), Some(1));
+    store.delete_below("jobs/a/10/").await.expect("the store answers");
+    let bucket = "errand/jobs".to_owned();
+    let lasting = [bucket.clone(), format!("{bucket}/a")];
+    let after: Vec<_> = files(dir.path()).into_iter().filter(|f| !lasting.contains(f)).collect();
+    assert_eq!(after, before);
+}
+
+#[tokio::test]
+async fn uploads_that_nobody_finishes_are_found_page_by_page_and_given_up() {
+    let (dir, server, store, client) = server().await;
+    let before = files(dir.path());
+    let bucket = server.config().bucket;
+    for n in 0..1005 {
+        let begun = client.create_multipart_upload().bucket(&bucket).key(format!("jobs/{n}"));
+        begun.send().await.expect("it is begun");
+    }
+    let other = client.create_multipart_upload().bucket(&bucket).key("other").send().await;
+    let other = other.expect("it is begun").upload_id.expect("it has an id");
+    let yesterday = jiff::Timestamp::now().as_second() - 86_400;
+    let old = store.abort_below("jobs/", Some(yesterday)).await.expect("the store answers");
+    assert_eq!(old, 0, "all are young");
+    let all = store.abort_below("jobs/", None).await.expect("the store answers");
+    assert_eq!(all, 1005);
+    let abort = || client.abort_multipart_upload().bucket(&bucket).key("other").upload_id(&other);
+    abort().send().await.expect("that of others was left alone");
+    assert!(abort().send().await.is_err(), "it is over");
+    assert_eq!(files(dir.path()), before);
+}
+
+#[tokio::test]
+async fn an_upload_that_is_dropped_or_that_a_restart_broke_off_leaves_nothing() {
+    let (dir, server, store, _client) = server().await;
+    let before = files(dir.path());
+    let mut dropped = store.upload("dropped");
+    dropped.write(&large()).await.expect("it is taken");
+    assert_ne!(files(dir.path()), before);
+    drop(dropped);
+    while files(dir.path()) != before {
+        tokio::task::yield_now().await;
+    }
+    let mut broken = store.upload("broken");
+    broken.write(&large()).await.expect("it is taken");
+    drop(server);
+    assert_ne!(files(dir.path()), before);
+    let _again = Server::start(dir.path(), &config::Store::default()).await.expect("it starts");
+    assert_eq!(files(dir.path()), before);
+}
+
+#[tokio::test]
+async fn an_upload_over_another_has_its_own_checksum() {
+    let (_dir, _server, store, _client) = server().await;
+    store.put("twice", "small".into()).await.expect("it is stored");
+    let mut upload = store.upload("twice");
+    upload.write(&large()).await.expect("it is taken");
+    let object = upload.finish().await.expect("it is stored");
+    let read = store.read(&object).await.expect("the store answers").expect("it is there");
+    assert!(read == large());
 }
 
 #[tokio::test]

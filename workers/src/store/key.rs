@@ -5,6 +5,12 @@
 
 use streams::id::{Attempt, JobId};
 
+/// Below these is everything that the platform stores; the bucket may hold other things, too.
+pub const PREFIXES: [&str; 3] = ["blobs/", INCOMING, "jobs/"];
+
+/// Uploads that wait until their digest is known.
+pub const INCOMING: &str = "incoming/";
+
 /// The bytes of a fileset's file, or of a fileset's listing: stored once, by content.
 pub fn blob(sha256: &str) -> String {
     let (head, _) = sha256.split_at(sha256.len().min(2));
@@ -13,7 +19,7 @@ pub fn blob(sha256: &str) -> String {
 
 /// Where an upload waits until its digest is known.
 pub fn incoming(upload: uuid::Uuid) -> String {
-    format!("incoming/{upload}")
+    format!("{INCOMING}{upload}")
 }
 
 /// Everything of a job.
