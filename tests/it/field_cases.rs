@@ -4,4 +4,6 @@
 mod cancel;
 mod directories;
 mod input;
+mod logs;
+mod memory;
 mod results;

@@ -14,7 +14,9 @@ pub use job::Job;
 pub use nats::Nats;
 pub use platform::{Options, Platform};
 pub(crate) use postgres::Server as Postgres;
-pub use processes::{eventually, is_running, running_with_argument};
+pub use processes::{
+    eventually, is_running, processes_of_runs, resident_mib, running_with_argument,
+};
 
 use serde_json::{Value, json};
 

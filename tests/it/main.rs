@@ -18,6 +18,7 @@ mod field_cases;
 
 mod consumers;
 mod crash;
+mod faulty_store;
 mod hostile;
 
 mod conformance;
@@ -27,3 +28,5 @@ mod apart;
 mod cli;
 mod seed_examples;
 mod up;
+
+mod soak;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::harness::{Platform, is_running};
+use crate::harness::{Platform, is_running, resident_mib};
 
 /// `errand up` that must fail: its output.
 fn fails(data: &Path, change: impl FnOnce(&mut Command)) -> Output {
@@ -119,10 +119,4 @@ fn ticks(pid: u32) -> u64 {
         stat.rsplit_once(')').expect("a name in brackets").1.split_whitespace().collect();
     let number = |at: usize| fields[at].parse::<u64>().expect("a number");
     number(11) + number(12)
-}
-
-fn resident_mib(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a resident size");
-    line.split_whitespace().nth(1).expect("kB").parse::<u64>().expect("a number") / 1024
 }

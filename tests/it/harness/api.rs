@@ -51,6 +51,19 @@ impl Api {
         answer.bytes().await.expect("the download is whole").to_vec()
     }
 
+    /// Bytes, if they come whole.
+    pub async fn try_bytes(&self, path: &str) -> Option<Vec<u8>> {
+        let answer = self.http.get(format!("{}{path}", self.base)).send().await.ok()?;
+        let answer = answer.error_for_status().ok()?;
+        Some(answer.bytes().await.ok()?.to_vec())
+    }
+
+    /// Writes a file; the answer's status.
+    pub async fn put(&self, path: &str, contents: &str) -> StatusCode {
+        let put = self.http.put(format!("{}{path}", self.base)).body(contents.to_owned());
+        put.send().await.expect("the platform answers").status()
+    }
+
     /// Makes a fileset of files with their contents.
     pub async fn fileset(&self, name: &str, files: &[(&str, &str)]) {
         let filesets = "/apis/files/v2/workspaces/default/filesets";

@@ -23,7 +23,7 @@ pub struct Job {
 }
 
 impl Job {
-    pub(super) fn new(api: Api, record: &Value) -> Self {
+    pub fn new(api: Api, record: &Value) -> Self {
         let word = |key: &str| record[key].as_str().expect("the record says").to_owned();
         Self { api, name: word("name"), id: word("id").parse().expect("a job id") }
     }

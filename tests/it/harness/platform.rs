@@ -13,7 +13,7 @@ use streams::jetstream::{Connect, JetStream};
 use streams::topology::Limits;
 use tempfile::TempDir;
 
-use super::processes::{eventually, is_running};
+use super::processes::{eventually, is_running, processes_of_runs};
 use super::{Api, running_with_argument};
 
 /// How long a platform may take to come up on a machine that runs other tests beside.
@@ -199,17 +199,10 @@ impl Drop for Platform {
 
 /// Agents outlive their platform by design, but not the test.
 fn end_agents(data: &Path) {
-    let runs = fs::read_dir(data.join("runs")).into_iter().flatten().flatten();
-    for run in runs {
-        let mark = format!("ERRAND_RUN={}", run.file_name().to_string_lossy());
-        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-                continue;
-            };
-            let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-            if environment.split(|byte| *byte == 0).any(|word| word == mark.as_bytes()) {
-                let _ = kill_process(pid(id), Signal::KILL);
-            }
+    let runs = data.join("runs");
+    for (id, run) in processes_of_runs() {
+        if runs.join(run).exists() {
+            let _ = kill_process(pid(id), Signal::KILL);
         }
     }
 }

@@ -45,3 +45,28 @@ pub fn running_with_argument(argument: &str) -> Vec<u32> {
     }
     found
 }
+
+/// Memory that a process has, in MiB.
+pub fn resident_mib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a resident size");
+    line.split_whitespace().nth(1).expect("kB").parse::<u64>().expect("a number") / 1024
+}
+
+/// Living processes of runs, and the name of the run, `<job uuid>-<attempt>`, that each bears.
+pub fn processes_of_runs() -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut words = environment.split(|byte| *byte == 0);
+        if let Some(run) = words.find_map(|word| word.strip_prefix(b"ERRAND_RUN="))
+            && is_running(pid)
+        {
+            found.push((pid, String::from_utf8_lossy(run).into_owned()));
+        }
+    }
+    found
+}

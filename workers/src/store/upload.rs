@@ -46,13 +46,18 @@ impl Upload {
     }
 
     /// Appends bytes; sends a part when one is full.
-    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub async fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         self.summing.update(bytes);
-        self.buffer.extend_from_slice(bytes);
-        while self.buffer.len() >= self.part_bytes() {
-            let rest = self.buffer.split_off(self.part_bytes());
-            let part = mem::replace(&mut self.buffer, rest);
-            self.send_part(part.into()).await?;
+        while !bytes.is_empty() {
+            // Never beyond the part, so that the buffer does not grow to twice of it.
+            let room = self.part_bytes() - self.buffer.len();
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.buffer.extend_from_slice(now);
+            bytes = later;
+            if self.buffer.len() == self.part_bytes() {
+                let part = mem::take(&mut self.buffer);
+                self.send_part(part.into()).await?;
+            }
         }
         Ok(())
     }
