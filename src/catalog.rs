@@ -45,6 +45,8 @@ pub use shape::{Loc, Violation};
 pub struct Settings {
     /// The longest `timeout_seconds`.
     pub max_timeout_seconds: f64,
+    /// The largest input and the largest context, in bytes.
+    pub max_input_bytes: u64,
     /// The image of jobs that name none.
     pub default_image: Option<String>,
     /// The only execution profile.
@@ -79,6 +81,7 @@ impl Default for Settings {
         };
         Self {
             max_timeout_seconds: 7.0 * 24.0 * 3600.0,
+            max_input_bytes: 8 * 1024 * 1024,
             default_image: None,
             profile,
             actions: Arc::new(Registry::built_in(Webhooks::new(false))),

@@ -113,6 +113,8 @@ sections! {
         adapter_python: Option<PathBuf> = None,
         /// The largest timeout_seconds that a job may ask for.
         max_timeout_seconds: u64 = 604_800,
+        /// Bytes of a job's input, and of its context as JSON, at most; up to 16 MiB.
+        max_input_bytes: u64 = 8_388_608,
     }
 
     /// What may follow an agent's success.
@@ -226,6 +228,14 @@ impl Config {
         if lost_after < 180 {
             let reason = format!("expected 180 or more, got {lost_after}");
             return bad("claims.lost_after_seconds", &reason);
+        }
+        if self.agents_jobs.max_timeout_seconds == 0 {
+            return bad("agents.jobs.max_timeout_seconds", "expected 1 or more, got 0");
+        }
+        let most = self.agents_jobs.max_input_bytes;
+        if !(1..=16 * 1024 * 1024).contains(&most) {
+            let reason = format!("expected 1 to 16777216, got {most}");
+            return bad("agents.jobs.max_input_bytes", &reason);
         }
         let keys = (&self.store.access_key, &self.store.secret_key);
         if let Some(endpoint) = &self.store.endpoint

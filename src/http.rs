@@ -37,9 +37,9 @@ mod workspaces;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
+use axum::{Extension, Router};
 use jiff::Timestamp;
 use streams::broker::Broker;
 use workers::store::Store;
@@ -50,8 +50,9 @@ use crate::logs::Logs;
 use crate::records::Records;
 use crate::secrets::SecretStore;
 
-/// Bytes of a JSON body. Files are not JSON and have no limit here.
-const MAX_JSON_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of a JSON body, beyond what the input and the context of a job may have. Files are not
+/// JSON and have no limit here.
+const MAX_JSON_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The parts of the platform that the API speaks for.
 pub struct App {
@@ -104,9 +105,12 @@ impl From<App> for Api {
 /// The whole surface.
 pub fn router(app: App) -> Router {
     let any_origin = edge::AnyOrigin(app.any_origin);
+    let most = MAX_JSON_BYTES + 2 * app.catalog.settings().max_input_bytes;
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
     route::router(routes::all())
         .fallback(edge::unknown_route)
-        .layer(DefaultBodyLimit::max(MAX_JSON_BYTES))
+        .layer(DefaultBodyLimit::max(most))
+        .layer(Extension(body::Limit(most)))
         .layer(middleware::from_fn(edge::readable_path))
         .layer(middleware::from_fn(edge::no_retry_of_conflicts))
         .layer(middleware::from_fn_with_state(any_origin, edge::cors))

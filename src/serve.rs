@@ -151,6 +151,7 @@ pub async fn start(
     let settings = Settings {
         actions: Arc::clone(&actions),
         max_timeout_seconds: config.agents_jobs.max_timeout_seconds as f64,
+        max_input_bytes: config.agents_jobs.max_input_bytes,
         default_image: config.agents_jobs.default_image.clone(),
         profile: Profile { no_limits: groups.missing(), ..Settings::default().profile },
     };

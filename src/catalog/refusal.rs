@@ -22,6 +22,9 @@ pub enum Refusal {
     /// It is refused in words of its own.
     #[error("{0}")]
     Unprocessable(String),
+    /// A part of it is too large.
+    #[error("{0}")]
+    TooLarge(String),
     /// It is made in a place that cannot exist.
     #[error("{0}")]
     NotFound(String),

@@ -29,6 +29,8 @@ impl CatalogService {
                 "context must not set the reserved key 'nemo_helix'.".to_owned(),
             ));
         }
+        let most = self.settings.max_input_bytes;
+        fits("context", json!(context).to_string().len(), most)?;
         let mut gathered = Gathered::default();
         gathered.take(self.check_bounds(spec))?;
         let agent = gathered.take(self.resolve_agent(workspace, &spec.agent).await)?;
@@ -39,6 +41,7 @@ impl CatalogService {
         let (mut input, mut chosen, mut merged) = (None, None, None);
         if let Some(agent) = &agent {
             input = gathered.take(input_of(spec, agent))?;
+            fits("input", input.as_ref().map_or(0, String::len), most)?;
             let action = action::choose(
                 &self.settings.actions,
                 workspace,
@@ -166,6 +169,17 @@ impl CatalogService {
         }
         Ok(())
     }
+}
+
+/// Checks the bytes that a part of the request has: of a text as UTF-8, of others as JSON.
+fn fits(field: &str, bytes: usize, most: u64) -> Result<(), Refusal> {
+    if bytes as u64 <= most {
+        return Ok(());
+    }
+    Err(Refusal::TooLarge(format!(
+        "{field} has {bytes} bytes; at most {most} are taken (agents.jobs.max_input_bytes); put \
+         the rest into a fileset"
+    )))
 }
 
 fn input_of(spec: &request::Spec, agent: &Resolved) -> Result<String, Refusal> {

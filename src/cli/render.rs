@@ -168,6 +168,7 @@ fn cell(value: Option<&Value>) -> String {
     let text = match value {
         None | Some(Value::Null) => return String::new(),
         Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(items)) if items.is_empty() => return String::new(),
         Some(other) => other.to_string(),
     };
     // A control character in somebody's data must not steer the terminal.

@@ -15,6 +15,7 @@ const COLUMNS: &[Column] = &[
     ("WORKSPACE", "/workspace"),
     ("SIZE", "/size"),
     ("COMPLETE", "/complete"),
+    ("SECRETS IN", "/secret_detected"),
     ("SHA256", "/sha256"),
     ("CREATED", "/created_at"),
 ];

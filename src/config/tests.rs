@@ -71,6 +71,8 @@ fn wrong_values_name_the_key_and_the_mend() {
     refused("[claims]\nlost_after_seconds = 179\n", &[], lost);
     let longest = "agents.jobs.max_timeout_seconds: expected 1 or more, got 0";
     refused("[agents.jobs]\nmax_timeout_seconds = 0\n", &[], longest);
+    let largest = "agents.jobs.max_input_bytes: expected 1 to 16777216, got 16777217";
+    refused("[agents.jobs]\nmax_input_bytes = 16777217\n", &[], largest);
     let slots = [("ERRAND__WORKER__SLOTS", "many")];
     refused("", &slots, "ERRAND__WORKER__SLOTS: worker.slots: expected a whole number, got 'many'");
     refused("[nats]\nurl = \" \"\n", &[], "nats.url: expected text, got ' '; leave the key out");

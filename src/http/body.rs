@@ -5,10 +5,13 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use serde_json::{Map, Value, json};
 
-use super::MAX_JSON_BYTES;
 use super::error::{Answer, ApiError};
 use crate::catalog::Violation;
 use crate::catalog::shape::{self, Shape, Table, amount};
+
+/// Bytes that a JSON body may have.
+#[derive(Clone, Copy)]
+pub(super) struct Limit(pub(super) usize);
 
 /// A JSON body, not yet read.
 pub(super) struct Body(pub(super) Value);
@@ -18,10 +21,11 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 
     async fn from_request(request: Request, state: &S) -> Answer<Self> {
         let is_json = is_json(&request);
+        let limit = request.extensions().get().copied();
         let bytes =
             Bytes::from_request(request, state).await.map_err(|rejection| {
                 match rejection.status() {
-                    StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+                    StatusCode::PAYLOAD_TOO_LARGE => too_large(limit),
                     status => ApiError::new(status, rejection.body_text()),
                 }
             })?;
@@ -68,8 +72,9 @@ impl Body {
     }
 }
 
-fn too_large() -> ApiError {
-    let text = format!("The request body is over the limit of {MAX_JSON_BYTES} bytes");
+fn too_large(limit: Option<Limit>) -> ApiError {
+    let limit = limit.map_or_else(String::new, |limit| format!(" of {} bytes", limit.0));
+    let text = format!("The request body is over the limit{limit}");
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, text)
 }
 

@@ -156,6 +156,7 @@ impl From<Refusal> for ApiError {
             Refusal::Transform(_) | Refusal::Compile(_) | Refusal::Unprocessable(_) => {
                 Self::unprocessable(text)
             }
+            Refusal::TooLarge(_) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, text),
             Refusal::NotFound(_) => Self::not_found(text),
             Refusal::Conflict(_) => Self::conflict(text),
             Refusal::Unavailable(_) => Self::unavailable(text),

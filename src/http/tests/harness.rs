@@ -73,8 +73,14 @@ impl Harness {
 
     /// One over each database: what holds for one must hold for the other.
     pub(super) async fn start_both() -> [Self; 2] {
-        let postgres = Self::over(Some(postgres::Server::start()), Setup::default()).await;
-        [Self::start().await, postgres]
+        Self::both_with(Settings::default()).await
+    }
+
+    /// The same, in an installation that allows its jobs something else.
+    pub(super) async fn both_with(settings: Settings) -> [Self; 2] {
+        let setup = || Setup { settings: settings.clone(), ..Setup::default() };
+        let postgres = Self::over(Some(postgres::Server::start()), setup()).await;
+        [Self::set_up(setup()).await, postgres]
     }
 
     async fn over(postgres: Option<postgres::Server>, setup: Setup) -> Self {

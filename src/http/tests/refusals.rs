@@ -1,6 +1,8 @@
 //! Requests that are refused before anything is kept of them.
 
 mod observed;
+mod odd_text;
+mod sizes;
 
 use serde_json::{Value, json};
 
@@ -31,8 +33,8 @@ async fn paths_and_bodies_that_nobody_reads() {
         let said = refused.body["detail"][0]["msg"] == text;
         assert_eq!((refused.status, said), (status, values >= 100_000), "{values}");
     }
-    let large = json!({"name": "w", "description": "x".repeat(16 * 1024 * 1024)});
-    let detail = "The request body is over the limit of 16777216 bytes";
+    let large = json!({"name": "w", "description": "x".repeat(32 * 1024 * 1024)});
+    let detail = "The request body is over the limit of 33554432 bytes";
     let refused = api.post("/apis/entities/v2/workspaces", large).await;
     refused.answers(413, json!({"detail": detail}));
 }

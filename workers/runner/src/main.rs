@@ -15,6 +15,7 @@ mod limit;
 mod log;
 mod mask;
 mod report;
+mod scan;
 mod script;
 mod supervise;
 mod translate;

@@ -1,9 +1,10 @@
 //! Takes secret values out of text, in the encodings that programs usually print them in.
 //!
-//! Masked wherever they stand whole: the value, its lines, and its base64, hex, `\xNN`, URL, JSON
-//! and HTML forms (`forms`); base64 and hex also where line ends break them (`wrapped`).
+//! Masked wherever they stand whole: the value, with and without its line ends, its lines, and its
+//! base64, hex, `\xNN`, URL, JSON, HTML and shell forms (`forms`); base64 and hex also where line
+//! ends break them (`wrapped`).
 //!
-//! Not masked: values under [`SHORTEST`] bytes (masking `1` or `true` would destroy the log and
+//! Not masked: encoded forms of values over 16 KiB (these are masked as they are), values under [`SHORTEST`] bytes (masking `1` or `true` would destroy the log and
 //! protect nothing), a value that is itself broken or cut, wrapped forms whose lines have a
 //! prefix or another line between them (`xxd`, `od`), forms spread over several JSON strings,
 //! and other encodings (encrypted, compressed, reversed, encoded twice).
@@ -51,6 +52,17 @@ impl Mask {
                 .expect("secrets are far below the automaton's limit of 2^31 states")
         });
         Self { automaton, wrapped: Wrapped::new(&wrapped), longest }
+    }
+
+    /// Whether there is anything to look for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.automaton.is_none()
+    }
+
+    /// Whether a stream holds a secret in one piece. Reads until it meets one, or to the end.
+    pub(crate) fn finds_in(&self, stream: impl std::io::Read) -> std::io::Result<bool> {
+        let found = self.automaton.as_ref().and_then(|it| it.stream_find_iter(stream).next());
+        found.transpose().map(|found| found.is_some())
     }
 
     /// The longest pattern: who cuts a text must look so many bytes beyond the cut.

@@ -112,4 +112,7 @@ pub struct SecretsFound {
     pub workdir: Vec<String>,
     /// Paths in `output_artifacts`, bounded.
     pub artifacts: Vec<String>,
+    /// Paths in `$ERRAND_RESULTS` of a post-run action, bounded; each begins with a result's name.
+    #[serde(default)]
+    pub results: Vec<String>,
 }

@@ -238,7 +238,8 @@ impl Programs {
             interrupted: told.interrupted,
         };
         let root = self.executor.places(run.name, &run.agent)?.root;
-        let saved = collect::save(&results, &root, &self.results_dir(run)?).await?;
+        let secrets = &told.secrets_found.results;
+        let saved = collect::save(&results, &root, &self.results_dir(run)?, secrets).await?;
         let failure = match told.end {
             End::Succeeded => saved.failure,
             End::TimedOut => Some(format!("it ran longer than {} s", run.manifest.timeout_seconds)),

@@ -50,14 +50,17 @@ impl Forms {
     }
 
     fn add(&mut self, value: &str) {
-        let compact: String = value.split(['\r', '\n']).collect();
-        self.whole.insert(value.into());
-        self.whole.insert(compact.into());
         self.whole.extend(value.lines().map(|line| line.as_bytes().to_vec()));
         self.whole.extend(value.lines().map(|line| line.trim().as_bytes().to_vec()));
-        if value.len() > LONGEST_ENCODED {
-            return;
+        for variant in variants(value) {
+            self.whole.insert(variant.as_bytes().to_vec());
+            if (SHORTEST..=LONGEST_ENCODED).contains(&variant.len()) {
+                self.add_encoded(&variant);
+            }
         }
+    }
+
+    fn add_encoded(&mut self, value: &str) {
         self.add_base64(value.as_bytes());
         self.add_hex(value.as_bytes());
         for set in [NON_ALPHANUMERIC, UNRESERVED, UNRESERVED_AND_SLASH] {
@@ -67,6 +70,8 @@ impl Forms {
         }
         self.add_json(value);
         self.add_html(value);
+        // As a shell's trace quotes it.
+        self.whole.insert(value.replace('\'', r"'\''").into());
     }
 
     /// A value inside a longer base64 text looks different at each of the three alignments.
@@ -118,6 +123,9 @@ impl Forms {
             }
         }
         self.whole.insert(inner.replace('/', "\\/").into());
+        // Go's encoder does so, that its JSON may stand in a web page.
+        let in_page = inner.replace('<', "\\u003c").replace('>', "\\u003e");
+        self.whole.insert(in_page.replace('&', "\\u0026").into());
         self.whole.insert(inner.into());
         self.whole.insert(ascii.into());
     }
@@ -128,4 +136,18 @@ impl Forms {
             self.whole.insert(text.replace('"', double).replace('\'', single).into());
         }
     }
+}
+
+/// A value as programs read it before they encode it: whole, with one kind of line end, without
+/// those at its end (a shell's `$(…)` takes them away), without any, without blanks around it.
+fn variants(value: &str) -> BTreeSet<String> {
+    let unix = value.replace("\r\n", "\n");
+    let mut variants = BTreeSet::new();
+    for text in [value, &unix] {
+        for end in [text, text.trim_end_matches(['\r', '\n']), text.trim()] {
+            variants.insert(end.to_owned());
+        }
+    }
+    variants.insert(value.split(['\r', '\n']).collect());
+    variants
 }

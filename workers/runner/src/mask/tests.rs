@@ -122,7 +122,141 @@ fn json_values_are_masked_in_every_string() {
     assert_eq!(value, json!({"a": ["***", 1], "b": {"c": "x ***"}}));
 }
 
+#[test]
+fn line_ends_of_a_value_may_be_gone_or_changed() {
+    // A secret file ends with a newline, and `$(cat file)` has none.
+    let secret = "s3cr3t-value-12345\n";
+    check(secret, "s3cr3t-value-12345", "***");
+    check(secret, &STANDARD_NO_PAD.encode("s3cr3t-value-12345"), "***");
+    check(secret, &format!("{}==", STANDARD_NO_PAD.encode("xs3cr3t-value-12345")), "eH***==");
+    check(secret, &hex(b"s3cr3t-value-12345"), "***");
+    check("a b/c-2024\n", "q=a%20b%2Fc-2024&", "q=***&");
+    // Tools of one system read what those of another wrote.
+    let windows = "first line\r\nsecond line\r\n";
+    let all = ["first line\nsecond line", "first line\nsecond line\n", "first linesecond line"];
+    for read in all.into_iter().chain([windows, windows.trim_end()]) {
+        check(windows, &hex(read.as_bytes()), "***");
+        let masked = Mask::new([windows]).text(&STANDARD_NO_PAD.encode(read));
+        assert!(masked.starts_with("***") && masked.len() <= 4, "{read:?} became {masked}");
+        let json = serde_json::to_string(read).expect("a text");
+        check(windows, &json, r#""***""#);
+    }
+}
+
+#[test]
+fn neighbours_may_be_any_bytes() {
+    let mask = Mask::new(["s3cr3t-value"]);
+    for byte in 0..=u8::MAX {
+        let text = [&[byte, byte], b"s3cr3t-value".as_slice(), &[byte]].concat();
+        let wanted = [&[byte, byte], STARS, &[byte]].concat();
+        assert_eq!(&*mask.bytes(&text), wanted, "{byte}");
+    }
+}
+
+#[test]
+fn of_values_that_begin_alike_none_is_left_over() {
+    let values = ["s3cr3t-value", "s3cr3t-value-1", "s3cr3t-value-12", "value-12-and"];
+    let mask = Mask::new(values);
+    for value in values {
+        assert_eq!(mask.text(&format!("<{value}>")), "<***>");
+    }
+    assert_eq!(mask.text("<s3cr3t-value-12-and>"), "<***>");
+    assert_eq!(mask.text("<s3cr3t-value-13>"), "<***3>");
+}
+
+#[test]
+fn many_and_long_values_are_masked() {
+    let many: Vec<_> = (0..300).map(|n| format!("value-{n:04}-of-many")).collect();
+    let mask = Mask::new(many.iter().map(String::as_str));
+    for value in &many {
+        assert_eq!(mask.text(&format!("a {value} {} b", hex(value.as_bytes()))), "a *** *** b");
+    }
+    // Over 16 KiB the encodings are left alone, the value and its lines are not.
+    let long = "0123456789abcdef-line\n".repeat(2000);
+    let mask = Mask::new([long.as_str()]);
+    assert_eq!(mask.text(&long), "***");
+    assert_eq!(mask.text("0123456789abcdef-line"), "***");
+    let encoded = hex(long.as_bytes());
+    assert_eq!(mask.text(&encoded), encoded);
+    let within = "x".repeat(16 * 1024);
+    check(&within, &hex(within.as_bytes()), "***");
+}
+
+#[test]
+fn a_stream_is_searched_over_the_borders_of_its_pieces() {
+    let mask = Mask::new(["s3cr3t-value"]);
+    let finds = |bytes: &[u8]| {
+        let pieces = bytes.chunks(3).map(std::io::Cursor::new);
+        let empty: Box<dyn std::io::Read> = Box::new(std::io::empty());
+        let stream = pieces.fold(empty, |all, piece| {
+            Box::new(std::io::Read::chain(all, piece)) as Box<dyn std::io::Read>
+        });
+        mask.finds_in(stream).expect("memory can be read")
+    };
+    for before in 0..9 {
+        let text = [&vec![b'\0'; before], b"s3cr3t-value".as_slice(), b"\xff"].concat();
+        assert!(finds(&text), "{before}");
+        assert!(!finds(&text[..text.len() - 2]), "{before}");
+    }
+    assert!(!Mask::new([""]).finds_in(b"anything".as_slice()).expect("it can be read"));
+}
+
+fn hex(bytes: &[u8]) -> String {
+    String::from_iter(bytes.iter().map(|byte| format!("{byte:02x}")))
+}
+
+/// What programs make of a value before they print it.
+fn printed(how: usize, value: &str) -> Vec<u8> {
+    match how {
+        0 => value.into(),
+        1 => value.trim_end_matches(['\r', '\n']).into(),
+        2 => hex(value.as_bytes()).into(),
+        3 => hex(value.as_bytes()).to_uppercase().into(),
+        4 => json!(value).to_string().into(),
+        5 => json!({ "k": [value.trim_end()] }).to_string().into(),
+        6 => percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC)
+            .to_string()
+            .into(),
+        _ => value.replace("\r\n", "\n").into(),
+    }
+}
+
 proptest! {
+    /// The form is gone, wherever it stands and whatever stands beside it.
+    #[test]
+    fn no_form_gets_through(
+        values in proptest::collection::vec("[a-c\"/ é<\r\n]{6}[a-z]{4}\n?", 1..4),
+        how in 0..8_usize,
+        before in proptest::collection::vec(any::<u8>(), 0..20),
+        after in proptest::collection::vec(any::<u8>(), 0..20),
+    ) {
+        let mask = Mask::new(values.iter().map(String::as_str));
+        for value in &values {
+            let form = printed(how, value);
+            let text = [&before, form.as_slice(), &after].concat();
+            let masked = mask.bytes(&text);
+            let quoted = form.strip_prefix(b"\"").and_then(|form| form.strip_suffix(b"\""));
+            let inner = quoted.unwrap_or(&form);
+            prop_assert!(!masked.windows(inner.len()).any(|window| window == inner));
+            prop_assert!(mask.finds_in(text.as_slice()).expect("memory can be read"));
+        }
+    }
+
+    /// In the middle of base64, the letters that are the value's alone are gone.
+    #[test]
+    fn no_base64_gets_through(
+        value in "[a-c\"/ é?>~]{10,40}\n?",
+        before in proptest::collection::vec(any::<u8>(), 0..7),
+        after in proptest::collection::vec(any::<u8>(), 0..7),
+        web in any::<bool>(),
+    ) {
+        let text = [&before, value.trim_end().as_bytes(), &after].concat();
+        let engine = if web { URL_SAFE_NO_PAD } else { STANDARD_NO_PAD };
+        let masked = Mask::new([value.as_str()]).text(&engine.encode(&text));
+        let most = (before.len() + after.len()) * 4 / 3 + 6 + STARS.len();
+        prop_assert!(masked.contains("***") && masked.len() <= most, "{}", masked);
+    }
+
     #[test]
     fn no_secret_gets_through(
         secret in "[a-c\"/ é]{8,24}",

@@ -17,6 +17,7 @@ use crate::limit;
 use crate::log::{Follower, Log};
 use crate::mask::{Mask, SHORTEST};
 use crate::report::{self, Report};
+use crate::scan;
 use crate::tree::Tree;
 
 /// Between two looks while something happens, and while nothing does.
@@ -140,7 +141,7 @@ impl Session<'_> {
         let host_words = prepare::host_words(self.run);
         let mut verdict = Verdict::of(
             &Ended {
-                end,
+                end: end.clone(),
                 host_status: tree.host_status(),
                 killed: tree.killed(),
                 invoked_at: watch.invoked_at(),
@@ -163,6 +164,9 @@ impl Session<'_> {
                 self.log.platform(problem);
             }
         }
+        let hurry = end != End::Host;
+        let found = scan::run(&mut self.log, self.run, &prepared.launch, &prepared.dirs, hurry);
+        verdict.add_secrets_found(found);
         self.close(verdict, agent)
     }
 

@@ -96,6 +96,11 @@ impl Verdict {
         }
     }
 
+    /// Where secrets are in what is left.
+    pub(super) fn add_secrets_found(&mut self, found: SecretsFound) {
+        self.outcome.secrets_found = found;
+    }
+
     /// Whether the agent did what it was asked for.
     pub(super) fn is_success(&self) -> bool {
         self.outcome.end == OutcomeEnd::Succeeded

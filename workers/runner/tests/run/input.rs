@@ -215,3 +215,27 @@ fn case_a9_the_deadline_is_the_same_everywhere_and_the_start_plus_the_limit() {
     assert_eq!(deadline.duration_since(invoked_at), jiff::SignedDuration::from_secs(60));
     assert_eq!(done.texts(LogStream::Platform)[1], "Invoking agent research/counter.");
 }
+
+#[test]
+fn results_that_hold_a_secret_are_named_and_the_log_says_so() {
+    let script = "printf %s \"$TOKEN\" > kept; printf %s \"$TOKEN\" | base64 > encoded; \
+                  mkdir sub; echo \"$TOKEN\" > sub/$TOKEN; ln -s $TOKEN link; echo fine";
+    let done = Scene::new(script).with_secret("TOKEN", "s3cr3t-value-1").run();
+    done.assert_end(End::Succeeded, None);
+    let found = &done.outcome.secrets_found;
+    assert_eq!(found.workdir, ["encoded", "kept", "link", "sub/***"]);
+    assert_eq!((&found.artifacts, &found.results), (&vec![], &vec![]));
+    let said = done.texts(LogStream::Platform).join("\n");
+    let sentence =
+        "output_workdir: encoded and 3 more hold the value of a secret: the result is marked.";
+    assert!(said.contains(sentence), "{said}");
+
+    // Its output is an artifact, unmasked.
+    let done = Scene::new("echo $TOKEN; echo x > x").with_secret("TOKEN", "s3cr3t-value-1").run();
+    let artifacts = &done.outcome.secrets_found.artifacts;
+    assert!(artifacts.iter().any(|path| path == "stdout.txt"), "{artifacts:?}");
+    assert_eq!(done.outcome.secrets_found.workdir, [""; 0]);
+    assert_eq!(done.result()["response"], "***");
+    let outcome = serde_json::to_string(&done.outcome).expect("it is JSON");
+    assert!(!outcome.contains("s3cr3t"), "{outcome}");
+}

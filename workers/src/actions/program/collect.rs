@@ -24,11 +24,13 @@ const RESERVED: [&str; 5] = [
 ];
 
 /// Saves each entry of a directory as a result of its name, to the same keys each time. What
-/// cannot be saved is a failure that names it, and keeps nothing else from being saved.
+/// cannot be saved is a failure that names it, and keeps nothing else from being saved. `secrets`
+/// are paths in the directory that hold the value of one.
 pub(super) async fn save(
     results: &Results,
     run: &Path,
     directory: &Path,
+    secrets: &[String],
 ) -> Result<Done, StepError> {
     let mut done = Done::default();
     let entries = match results::own(run, directory).and_then(|()| entries(directory)) {
@@ -51,6 +53,7 @@ pub(super) async fn save(
                 let more = saved.skipped.len().saturating_sub(SKIPPED_NAMED);
                 saved.skipped.truncate(SKIPPED_NAMED);
                 saved.skipped_more += more as u64;
+                saved.secret_detected = of_result(&name, secrets);
                 done.results.push(saved);
             }
             Err(error @ SaveError::Store { .. }) => return Err(StepError::retry(error)),
@@ -60,6 +63,15 @@ pub(super) async fn save(
         }
     }
     Ok(done)
+}
+
+/// Those of the paths that are in this result, as they read from there.
+fn of_result(name: &str, paths: &[String]) -> Vec<String> {
+    let inside = |path: &String| match path.strip_prefix(name)? {
+        "" => Some(path.clone()),
+        rest => rest.strip_prefix('/').map(str::to_owned),
+    };
+    paths.iter().filter_map(inside).collect()
 }
 
 /// Sorted, so that the same ones are kept each time.

@@ -48,14 +48,18 @@ impl Invoke {
             }
         }
         fault::point(StepName::Invoke, Point::Saving).await;
-        for (name, root) in
-            [(name::OUTPUT_WORKDIR, places.workdir), (name::OUTPUT_ARTIFACTS, places.artifacts)]
-        {
+        let secrets = &told.secrets_found;
+        for (name, root, secrets) in [
+            (name::OUTPUT_WORKDIR, places.workdir, &secrets.workdir),
+            (name::OUTPUT_ARTIFACTS, places.artifacts, &secrets.artifacts),
+        ] {
             let saved = match own(&places.root, &root) {
                 Ok(()) => self.in_time(job, name, results.directory(name, root)).await,
                 Err(source) => Err(SaveError::Read { name: name.to_owned(), source }),
             };
-            self.take(&mut saving, job, saved)?;
+            let marked =
+                saved.map(|saved| SavedResult { secret_detected: secrets.clone(), ..saved });
+            self.take(&mut saving, job, marked)?;
         }
         fault::point(StepName::Invoke, Point::Saved).await;
         self.patience.forget(job.job);

@@ -1,4 +1,4 @@
-use super::{MOST, check};
+use super::{MOST, check, of_result};
 
 #[test]
 fn what_a_result_may_be_called() {
@@ -19,4 +19,12 @@ fn what_a_result_may_be_called() {
     }
     let beyond = check("fine", MOST).expect_err("there are too many");
     assert!(beyond.contains("16 results at most"), "{beyond}");
+}
+
+#[test]
+fn secrets_are_told_of_the_result_that_holds_them() {
+    let paths = ["a/x", "a/sub/y", "ab", "b"].map(str::to_owned);
+    assert_eq!(of_result("a", &paths), ["x", "sub/y"]);
+    assert_eq!(of_result("ab", &paths), ["ab"]);
+    assert_eq!(of_result("c", &paths), [""; 0]);
 }

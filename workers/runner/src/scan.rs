@@ -1,0 +1,179 @@
+//! Looks for the run's secrets in what it left behind, once nothing of the agent is left.
+//!
+//! What an agent wrote is a result and is not changed; it is only said where a secret is. Regular
+//! files are read in pieces, by the automaton that masks the log; names and what links say count
+//! too, links are not followed. Encodings that are not masked are not found either.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use errand_runner::{Launch, RunDir, SecretsFound, run_dir};
+
+use crate::agent_dirs::{self, AgentDirs};
+use crate::log::Log;
+use crate::mask::Mask;
+
+/// So many paths are named for each result; they ride in a fact. With the last of them the search
+/// ends.
+const NAMED: usize = 20;
+
+/// Bytes of a path that are shown.
+const SHOWN_BYTES: usize = 200;
+
+/// How long the search may keep the end of a run waiting: after an end of its own, and after one
+/// that somebody waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+const HASTE: Duration = Duration::from_secs(10);
+
+/// Where a post-run action leaves its results; a run that has this variable has no others.
+const RESULTS: &str = "ERRAND_RESULTS";
+
+/// Searches everything that becomes a result, and says in the log what was found.
+pub(crate) fn run(
+    log: &mut Log,
+    run: &RunDir,
+    launch: &Launch,
+    dirs: &AgentDirs,
+    hurry: bool,
+) -> SecretsFound {
+    let mut found = SecretsFound::default();
+    if log.mask().is_empty() {
+        return found;
+    }
+    let asked_before = run.stop().symlink_metadata().is_ok();
+    let mut search = Search {
+        mask: log.mask(),
+        until: Instant::now() + if hurry { HASTE } else { PATIENCE },
+        asked: &|| !asked_before && run.stop().symlink_metadata().is_ok(),
+        is_whole: true,
+    };
+    let base = run.base();
+    let mut said = Vec::new();
+    let mut look = |what: &str, root: &Path| {
+        let paths =
+            if agent_dirs::is_inside(&base, root) { search.directory(root) } else { Vec::new() };
+        if let Some(first) = paths.first() {
+            let more = match paths.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            said.push(format!(
+                "{what}: {first}{more} hold the value of a secret: the result is marked."
+            ));
+        }
+        paths
+    };
+    match launch.env.get(RESULTS) {
+        Some(results) => found.results = look("results", Path::new(results)),
+        None => {
+            found.workdir = look("output_workdir", &dirs.workspace);
+            found.artifacts = look("output_artifacts", &dirs.artifacts);
+        }
+    }
+    if !search.is_whole {
+        said.push("The results were not searched for secrets to their end.".to_owned());
+    }
+    for sentence in said {
+        log.platform(&sentence);
+    }
+    found
+}
+
+struct Search<'a> {
+    mask: &'a Mask,
+    until: Instant,
+    /// Whether somebody has asked for the end meanwhile.
+    asked: &'a dyn Fn() -> bool,
+    /// Whether everything was looked at.
+    is_whole: bool,
+}
+
+impl Search<'_> {
+    /// Paths below a directory that hold a secret, for people; sorted.
+    fn directory(&mut self, root: &Path) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut dirs = vec![root.to_owned()];
+        while let Some(dir) = dirs.pop() {
+            let Ok(entries) = fs::read_dir(dir) else {
+                self.is_whole = false;
+                continue;
+            };
+            for entry in entries.flatten() {
+                if found.len() == NAMED {
+                    break;
+                }
+                if self.is_over() {
+                    self.is_whole = false;
+                    break;
+                }
+                let path = entry.path();
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    dirs.push(path.clone());
+                }
+                let shown = path.strip_prefix(root).unwrap_or(&path).as_os_str().as_bytes();
+                match self.holds(&path, entry.file_name().as_bytes()) {
+                    Ok(true) => found.push(self.display(shown)),
+                    Ok(false) => {}
+                    // What cannot be read cannot be saved either, which is said there.
+                    Err(_) => self.is_whole = false,
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    fn holds(&self, path: &Path, name: &[u8]) -> io::Result<bool> {
+        let kind = path.symlink_metadata()?.file_type();
+        if self.mask.finds_in(name)? {
+            Ok(true)
+        } else if kind.is_symlink() {
+            self.mask.finds_in(fs::read_link(path)?.as_os_str().as_bytes())
+        } else if kind.is_file() {
+            self.mask.finds_in(Patient { file: run_dir::open_regular(path)?, search: self })
+        } else {
+            Ok(false)
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.until || (self.asked)()
+    }
+
+    /// A path for people and JSON; its own secrets are masked, before anything is cut.
+    fn display(&self, path: &[u8]) -> String {
+        let masked = self.mask.bytes(path);
+        let mut shown = String::new();
+        for chunk in masked[..masked.len().min(SHOWN_BYTES)].utf8_chunks() {
+            shown.push_str(&chunk.valid().replace('\\', "\\x5c"));
+            for byte in chunk.invalid() {
+                shown.push_str(&format!("\\x{byte:02x}"));
+            }
+        }
+        if masked.len() > SHOWN_BYTES {
+            shown.push('…');
+        }
+        shown
+    }
+}
+
+/// A file that is read only as long as there is time.
+struct Patient<'a> {
+    file: File,
+    search: &'a Search<'a>,
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.search.is_over() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.file.read(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests;
