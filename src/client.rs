@@ -43,6 +43,11 @@ impl Client {
         Self::with_silence(context, SILENCE_LIMIT)
     }
 
+    /// The same, which gives up a silent server after another time.
+    pub fn hasty(&self, limit: Duration) -> Result<Self, Error> {
+        Self::with_silence(self.context.clone(), limit)
+    }
+
     fn with_silence(context: Context, limit: Duration) -> Result<Self, Error> {
         let builder = || {
             reqwest::Client::builder()

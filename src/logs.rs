@@ -50,6 +50,13 @@ pub enum Window {
     },
     /// The newest lines.
     Tail(u64),
+    /// Up to `limit` lines whose numbers are above this one: what came since it was seen.
+    Above {
+        /// The number that a line carries.
+        number: u64,
+        /// How many at most.
+        limit: u64,
+    },
 }
 
 /// Some lines, ascending.
@@ -83,9 +90,11 @@ pub enum Error {
 }
 
 impl Window {
-    /// The places it covers among `total` lines.
-    fn places(self, total: u64) -> (u64, u64) {
+    /// The places it covers among `total` lines; `above` is the place of the first of
+    /// [`Window::Above`].
+    fn places(self, total: u64, above: u64) -> (u64, u64) {
         match self {
+            Self::Above { limit, .. } => Self::From { first: above, limit }.places(total, above),
             Self::From { first, limit } => {
                 (first.min(total), first.saturating_add(limit).min(total))
             }
@@ -111,10 +120,12 @@ impl Logs {
         loop {
             self.catch_up(workspace, job, &mut index).await?;
             let total = index.total();
-            let (first, end) = window.places(total);
-            // The messages may be removed between the two: then the archive has the lines.
-            if let Some(lines) = self.lines(workspace, job, &index, first, end).await? {
-                return Ok(Found { first, lines, total });
+            // The messages may be removed meanwhile: then the archive has the lines.
+            if let Some(above) = self.above(workspace, job, &index, window).await? {
+                let (first, end) = window.places(total, above);
+                if let Some(lines) = self.lines(workspace, job, &index, first, end).await? {
+                    return Ok(Found { first, lines, total });
+                }
             }
             *index = Index::default();
         }
@@ -142,15 +153,46 @@ impl Logs {
             let Some(stored) = self.broker.next(StreamName::Logs, &subject, from).await? else {
                 break;
             };
-            let lines = self.open(job, decode(job, &stored.payload)?).await?;
-            index.add(Place::Batch(stored.sequence), visible(&lines).count() as u64);
+            let batch = decode(job, &stored.payload)?;
+            let last = (batch.first + batch.count).saturating_sub(1);
+            let lines = match batch.blank {
+                Some(blank) => batch.count.saturating_sub(blank),
+                None => visible(&self.open(job, batch).await?).count() as u64,
+            };
+            index.add(Place::Batch(stored.sequence), lines, last);
         }
         if index.last_batch().is_none()
             && let Some(count) = self.count_archived(workspace, job).await?
         {
-            index.add(Place::Archive, count);
+            index.add(Place::Archive, count, u64::MAX);
         }
         Ok(())
+    }
+
+    /// Where the lines above a number begin, of a window that asks for these; `None` when a batch
+    /// is gone.
+    async fn above(
+        &self,
+        workspace: &str,
+        job: JobId,
+        index: &Index,
+        window: Window,
+    ) -> Result<Option<u64>, Error> {
+        let Window::Above { number, .. } = window else { return Ok(Some(0)) };
+        match index.above(number) {
+            None => Ok(Some(index.total())),
+            Some((Place::Archive, _)) => {
+                self.count_archived_until(workspace, job, number).await.map(Some)
+            }
+            Some((Place::Batch(sequence), start)) => {
+                let Some(stored) = self.broker.at(StreamName::Logs, sequence).await? else {
+                    return Ok(None);
+                };
+                let lines = self.open(job, decode(job, &stored.payload)?).await?;
+                let seen = visible(&lines).take_while(|line| line.n <= number).count();
+                Ok(Some(start + seen as u64))
+            }
+        }
     }
 
     /// The lines of these places; `None` when a batch is gone.
@@ -200,11 +242,7 @@ impl Logs {
 
 /// The lines that this view has.
 fn visible(lines: &[LogLine]) -> impl Iterator<Item = &LogLine> {
-    lines.iter().filter(|line| is_visible(line))
-}
-
-fn is_visible(line: &LogLine) -> bool {
-    !line.text.trim().is_empty()
+    lines.iter().filter(|line| !line.is_blank())
 }
 
 fn decode(job: JobId, payload: &[u8]) -> Result<LogBatch, Error> {

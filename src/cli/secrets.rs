@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
+use workers::ports::SHORTEST_MASKED;
 use zeroize::Zeroizing;
 
 use super::pages::Pages;
@@ -133,6 +134,7 @@ impl Command {
                     "description": given.description,
                 });
                 out.one(&client.post(&path, &body).await?);
+                given.warn_if_short(&body["value"], session);
             }
             Self::List(pages) => pages.show(session, &path, Vec::new(), COLUMNS).await?,
             Self::Get { name } => out.one(&client.get(&one(&name)).await?),
@@ -143,8 +145,9 @@ impl Command {
                     body.insert("value".to_owned(), given.value(session)?.into());
                 }
                 body.extend(given.description.map(|text| ("description".to_owned(), text.into())));
-                let path = one(&given.name);
-                out.one(&client.send(Method::PATCH, &path, &Value::Object(body)).await?);
+                let body = Value::Object(body);
+                out.one(&client.send(Method::PATCH, &one(&given.name), &body).await?);
+                given.warn_if_short(&body["value"], session);
             }
             Self::Delete { name } => {
                 client.delete(&one(&name)).await?;
@@ -176,5 +179,15 @@ impl Given {
             value.pop();
         }
         Ok(value)
+    }
+
+    /// Says of a value that is kept what its owner may not expect.
+    fn warn_if_short(&self, value: &Value, session: &Session) {
+        if value.as_str().is_some_and(|value| value.len() < SHORTEST_MASKED) {
+            session.out.note(&format!(
+                "secret '{}' has fewer than {SHORTEST_MASKED} bytes and is not masked in logs",
+                self.name
+            ));
+        }
     }
 }

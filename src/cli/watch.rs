@@ -1,7 +1,8 @@
 //! `errand jobs watch` and `tail`: follows a job to its end, over restarts of the server.
 //!
-//! Lines carry their number, so none is printed twice and none is missed. The server keeps a
-//! job's lines complete before its terminal status: one drain after that is enough.
+//! Lines carry their number, and what is asked for is what came after the last one that was
+//! printed: none is printed twice, none is missed, and no more is fetched than that. The server
+//! keeps a job's lines complete before its terminal status: one drain after that is enough.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use streams::code::Code;
 use streams::outcome::Status;
 
 use super::{Session, last_output};
-use crate::client::{Error, segment};
+use crate::client::{Client, Error, segment};
 use crate::exit::Exit;
 
 /// The pause between looks while something moves.
@@ -23,6 +24,10 @@ const AWAY: Duration = Duration::from_secs(2);
 
 /// Lines a request.
 const PAGE: u64 = 1000;
+
+/// How long the server may say nothing: what is asked here is answered at once, and a way that
+/// has died in silence is found out by it.
+const SILENCE: Duration = Duration::from_secs(15);
 
 /// What is printed on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +58,10 @@ impl Default for Patience {
 /// Follows one job.
 pub(super) struct Watch<'a> {
     session: &'a Session,
+    client: Client,
     name: &'a str,
     path: String,
     pub(super) patience: Patience,
-    /// The page of the log to read next; the last one read while it is not full.
-    cursor: Option<String>,
     /// Number of the last line printed.
     printed: u64,
     /// Whether the server has answered once; before that, silence is an error.
@@ -71,10 +75,10 @@ impl<'a> Watch<'a> {
         let path = format!("{}/jobs/{}", session.base("jobs", None), segment(name));
         Self {
             session,
+            client: session.client.hasty(SILENCE).unwrap_or_else(|_| session.client.clone()),
             name,
             path,
             patience: Patience::default(),
-            cursor: None,
             printed: 0,
             met: false,
             shown: String::new(),
@@ -179,23 +183,12 @@ impl<'a> Watch<'a> {
     async fn drain(&mut self) -> anyhow::Result<bool> {
         let before = self.printed;
         loop {
-            let mut query = vec![format!("limit={PAGE}")];
-            query.extend(
-                self.cursor.iter().map(|cursor| format!("page_cursor={}", segment(cursor))),
-            );
-            let page = match self.get(&format!("{}/logs?{}", self.path, query.join("&"))).await {
-                Ok(page) => page,
-                // The server has forgotten the cursor: the line numbers say where to go on.
-                Err(Error::Refused { status, .. }) if status == 422 && self.cursor.is_some() => {
-                    self.cursor = None;
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
+            let seen = self.printed;
+            let after = if seen > 0 { format!("&after={seen}") } else { String::new() };
+            let page = self.get(&format!("{}/logs?limit={PAGE}{after}", self.path)).await?;
             self.print(&page);
-            match page["next_page"].as_str() {
-                Some(next) => self.cursor = Some(next.to_owned()),
-                None => return Ok(self.printed > before),
+            if page["next_page"].is_null() || self.printed == seen {
+                return Ok(self.printed > before);
             }
         }
     }
@@ -216,7 +209,7 @@ impl<'a> Watch<'a> {
         let mut pause = MOVING;
         let mut told = false;
         loop {
-            match self.session.client.get(path).await {
+            match self.client.get(path).await {
                 Ok(answer) => {
                     if told {
                         self.session.out.note("the server is back");

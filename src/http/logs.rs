@@ -1,6 +1,8 @@
 //! `GET …/jobs/{name}/logs`: pages of a job's log.
 //!
-//! A cursor is a place in the log and stays good for ever: the log only grows at its end.
+//! A cursor is a place in the log and stays good for ever: the log only grows at its end. Lines
+//! carry numbers, and `after` asks for those that came after one: whoever follows a log needs no
+//! more than the last number that was seen, over restarts of the server and broken connections.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -47,11 +49,18 @@ pub(super) async fn list(
     let mut found = Vec::new();
     let limit = query.number("limit", MOST_LINES, &TooSmall::GreaterThan, &mut found);
     let tail = query.number("tail", MOST_LINES, &TooSmall::GreaterThan, &mut found);
+    let after = query.number("after", u32::MAX, &TooSmall::GreaterThan, &mut found);
     if !found.is_empty() {
         return Err(ApiError::invalid(found));
     }
     let cursor = query.get("page_cursor").filter(|cursor| !cursor.is_empty());
     let limit_lines = limit.map_or(PAGE_LINES, u64::from);
+    if after.is_some() && (tail.is_some() || cursor.is_some()) {
+        return Err(ApiError::bad_request(
+            "after cannot be combined with tail or page_cursor; pass the returned next_page as \
+             page_cursor without after.",
+        ));
+    }
     let (window, chain) = match (tail, cursor) {
         (Some(_), _) if limit.is_some() => {
             return Err(ApiError::bad_request(
@@ -65,7 +74,14 @@ pub(super) async fn list(
             ));
         }
         (Some(tail), None) => (Window::Tail(tail.into()), Chain::Tail),
-        (None, None) => (Window::From { first: 0, limit: limit_lines }, Chain::Pages),
+        (None, None) => {
+            let limit = limit_lines;
+            let window = match after {
+                None => Window::From { first: 0, limit },
+                Some(number) => Window::Above { number: number.into(), limit },
+            };
+            (window, Chain::Pages)
+        }
         (None, Some(cursor)) => at(cursor, limit_lines, &view)?,
     };
     if view.is_empty {

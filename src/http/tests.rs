@@ -6,6 +6,7 @@ mod environments;
 mod errors;
 mod files;
 mod filters;
+mod following;
 mod harness;
 mod lists;
 mod refusals;
@@ -451,9 +452,31 @@ pub(super) fn batch(job: JobId, first: u64, prev: u64, texts: &[&str]) -> LogBat
         attempt: Attempt::FIRST,
         first,
         count: texts.len() as u64,
+        blank: None,
         prev,
         offset: 0,
         total_bytes: 0,
         lines: Lines::Inline(texts.iter().zip(first..).map(line).collect()),
     }
+}
+
+/// Packs a log and removes its messages, as happens some time after a job's end.
+async fn archive_log(api: &Harness, job: JobId) {
+    let reader = workers::logs::LogReader::new(api.broker.clone());
+    let mut lines = Vec::new();
+    let mut from = 0;
+    while let Some((sequence, batch)) =
+        reader.next("default", job, from).await.expect("the queue answers")
+    {
+        let Lines::Inline(inline) = batch.lines else { panic!("they are inline") };
+        for line in inline {
+            lines.extend(serde_json::to_vec(&line).expect("it is JSON"));
+            lines.push(b'\n');
+        }
+        from = sequence + 1;
+    }
+    let packed = zstd::encode_all(lines.as_slice(), 0).expect("it is packed");
+    let key = workers::store::key::logs("default", job);
+    api.store.put(&key, packed.into()).await.expect("it is stored");
+    crate::removal::purge(&*api.broker, "default", job).await.expect("the messages go");
 }

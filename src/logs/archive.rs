@@ -7,7 +7,10 @@ use streams::id::JobId;
 use streams::log::LogLine;
 use workers::store::key;
 
-use super::{Error, Logs, is_visible, to_usize};
+use super::{Error, Logs, to_usize};
+
+/// The lines that the view has, unread.
+type Lines<'a> = &'a mut dyn Iterator<Item = io::Result<String>>;
 
 impl Logs {
     /// How many lines the archive shows; `None` without one.
@@ -19,10 +22,29 @@ impl Logs {
         let Some(bytes) = self.store.read_unknown(&key::logs(workspace, job)).await? else {
             return Ok(None);
         };
-        let count = move |lines: &mut dyn Iterator<Item = io::Result<LogLine>>| {
-            lines.map(|line| line.map(|_| 1)).sum()
-        };
+        let count = move |lines: Lines<'_>| lines.map(|line| line.map(|_| 1)).sum();
         self.scan(job, bytes, count).await.map(Some)
+    }
+
+    /// How many of the lines that it shows have a number up to this one.
+    pub(super) async fn count_archived_until(
+        &self,
+        workspace: &str,
+        job: JobId,
+        number: u64,
+    ) -> Result<u64, Error> {
+        let bytes = self.store.read(&key::logs(workspace, job)).await?.unwrap_or_default();
+        let count = move |lines: Lines<'_>| {
+            let mut seen = 0;
+            for line in lines {
+                if parse(&line?)?.n > number {
+                    break;
+                }
+                seen += 1;
+            }
+            Ok(seen)
+        };
+        self.scan(job, bytes, count).await
     }
 
     /// Reads lines of the archive.
@@ -34,8 +56,8 @@ impl Logs {
         take: u64,
     ) -> Result<Vec<LogLine>, Error> {
         let bytes = self.store.read_unknown(&key::logs(workspace, job)).await?.unwrap_or_default();
-        let pick = move |lines: &mut dyn Iterator<Item = io::Result<LogLine>>| {
-            lines.skip(to_usize(skip)).take(to_usize(take)).collect()
+        let pick = move |lines: Lines<'_>| {
+            lines.skip(to_usize(skip)).take(to_usize(take)).map(|line| parse(&line?)).collect()
         };
         self.scan(job, bytes, pick).await
     }
@@ -44,20 +66,30 @@ impl Logs {
         &self,
         job: JobId,
         bytes: Bytes,
-        fold: impl FnOnce(&mut dyn Iterator<Item = io::Result<LogLine>>) -> io::Result<T>
-        + Send
-        + 'static,
+        fold: impl FnOnce(Lines<'_>) -> io::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
         let scanned = tokio::task::spawn_blocking(move || {
-            let lines = BufReader::new(unpack(&bytes)?).lines().map(|line| {
-                line.and_then(|line| serde_json::from_str(&line).map_err(io::Error::from))
-            });
-            let visible = |line: &io::Result<LogLine>| line.as_ref().map_or(true, is_visible);
-            fold(&mut lines.filter(visible))
+            let shown = |line: &io::Result<String>| line.as_ref().map_or(true, |it| is_shown(it));
+            fold(&mut BufReader::new(unpack(&bytes)?).lines().filter(shown))
         });
         let scanned = scanned.await.unwrap_or_else(|panic| Err(io::Error::other(panic)));
         scanned.map_err(|error| Error::Corrupt { job, reason: error.to_string() })
     }
+}
+
+/// Whether the view has a line. Most are told by the first letter of their text, which comes last
+/// in what the platform writes; a log of a million lines is then not parsed for its end.
+fn is_shown(line: &str) -> bool {
+    let text = line.split_once(r#","text":""#).and_then(|(_, text)| text.bytes().next());
+    match text {
+        Some(first) if first.is_ascii_graphic() && first != b'\\' && first != b'"' => true,
+        // One that cannot be read is met by whoever reads it.
+        _ => parse(line).map_or(true, |line| !line.is_blank()),
+    }
+}
+
+fn parse(line: &str) -> io::Result<LogLine> {
+    serde_json::from_str(line).map_err(io::Error::from)
 }
 
 /// Opens an archive as a reader of JSON lines.

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn windows() {
-    let check = |window: Window, total, expected| assert_eq!(window.places(total), expected);
+    let check = |window: Window, total, expected| assert_eq!(window.places(total, 4), expected);
     check(Window::From { first: 0, limit: 4 }, 10, (0, 4));
     check(Window::From { first: 8, limit: 4 }, 10, (8, 10));
     check(Window::From { first: 20, limit: u64::MAX }, 10, (10, 10));
@@ -11,14 +11,20 @@ fn windows() {
     check(Window::Tail(3), 10, (7, 10));
     check(Window::Tail(30), 10, (0, 10));
     check(Window::Tail(3), 0, (0, 0));
+    check(Window::Above { number: 9, limit: 2 }, 10, (4, 6));
 }
 
 #[test]
 fn places_that_cover_a_window() {
     let mut index = Index::default();
-    for (sequence, lines) in [(5, 3), (9, 0), (12, 4)] {
-        index.add(Place::Batch(sequence), lines);
+    for (sequence, lines, last) in [(5, 3, 3), (9, 0, 5), (12, 4, 9)] {
+        index.add(Place::Batch(sequence), lines, last);
     }
+    let above = |number| index.above(number);
+    assert_eq!(above(0), Some((Place::Batch(5), 0)));
+    assert_eq!(above(3), Some((Place::Batch(9), 3)));
+    assert_eq!(above(8), Some((Place::Batch(12), 3)));
+    assert_eq!(above(9), None);
     assert_eq!((index.total(), index.last_batch()), (7, Some(12)));
     let check = |first, end, expected: &[(u64, u64)]| {
         let found = index.covering(first, end).filter_map(|(place, start)| match place {

@@ -29,6 +29,9 @@ pub struct LogBatch {
     pub first: u64,
     /// How many there are.
     pub count: u64,
+    /// How many of them are blank; older batches do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blank: Option<u64>,
     /// Sequence in the stream of the batch before; 0 for the first.
     pub prev: u64,
     /// How far into the attempt's log file this batch reaches, in bytes: where a worker that
@@ -62,6 +65,13 @@ pub struct LogLine {
     pub stream: LogStream,
     /// The text.
     pub text: String,
+}
+
+impl LogLine {
+    /// Whether there is nothing to be seen in it.
+    pub fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
 }
 
 /// Where a line came from.

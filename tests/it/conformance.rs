@@ -5,7 +5,7 @@
 //! Where ours differs by design, the test says so. A8 (telemetry) does not apply: there is no
 //! ingest service to which anything could be sent.
 
-mod adapter;
+pub mod adapter;
 mod integration;
 mod logging;
 mod run;

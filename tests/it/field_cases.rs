@@ -3,7 +3,9 @@
 
 mod cancel;
 mod directories;
+mod follow;
 mod input;
 mod logs;
 mod memory;
 mod results;
+mod secrets;

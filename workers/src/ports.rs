@@ -5,6 +5,8 @@ use std::io;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+/// The shortest value of a secret, in bytes, that is masked.
+pub use errand_runner::SHORTEST_MASKED;
 use futures_util::stream::BoxStream;
 use streams::fact::Submitted;
 use streams::id::JobId;

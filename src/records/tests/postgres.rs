@@ -40,6 +40,16 @@ impl Server {
         format!("postgres://errand@localhost/postgres?host={socket}")
     }
 
+    /// Everything in it, as SQL.
+    #[allow(dead_code, reason = "of the two that have this file only the integration tests dump")]
+    pub(crate) fn dump(&self) -> String {
+        let mut command = Command::new(self.programs.join("pg_dump"));
+        command.args(["-U", "errand", "-h"]).arg(self.path()).arg("postgres");
+        let dump = command.output().expect("pg_dump is beside the server's programs");
+        assert!(dump.status.success(), "{}", String::from_utf8_lossy(&dump.stderr));
+        String::from_utf8_lossy(&dump.stdout).into_owned()
+    }
+
     fn path(&self) -> &Path {
         self.directory.path()
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
 
 use crate::harness::Platform;
 
@@ -15,6 +16,8 @@ struct Ways {
     /// Where new connections lead; nowhere means that they are closed at once.
     target: Option<SocketAddr>,
     open: JoinSet<()>,
+    /// Ends what is carried by those that are open, and leaves them open.
+    stalled: CancellationToken,
 }
 
 pub struct Proxy {
@@ -41,6 +44,11 @@ impl Proxy {
         self.ways.lock().expect("nobody panics").target = Some(address);
     }
 
+    /// Carries nothing more on the connections that are open, and does not close them.
+    pub fn stall(&self) {
+        std::mem::take(&mut self.ways.lock().expect("nobody panics").stalled).cancel();
+    }
+
     /// Breaks every connection and lets no new one through.
     pub fn cut(&self) {
         let mut ways = self.ways.lock().expect("nobody panics");
@@ -60,9 +68,13 @@ async fn listen(listener: TcpListener, ways: Arc<Mutex<Ways>>) {
         let (mut client, _) = listener.accept().await.expect("connections come");
         let mut ways = ways.lock().expect("nobody panics");
         let Some(target) = ways.target else { continue };
+        let stalled = ways.stalled.clone();
         ways.open.spawn(async move {
             if let Ok(mut server) = TcpStream::connect(target).await {
-                let _ = copy_bidirectional(&mut client, &mut server).await;
+                tokio::select! {
+                    _ = copy_bidirectional(&mut client, &mut server) => {}
+                    () = stalled.cancelled() => std::future::pending().await,
+                }
             }
         });
     }

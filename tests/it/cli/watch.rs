@@ -191,3 +191,54 @@ async fn tail_prints_the_last_lines_and_those_that_follow() {
     let page = super::json(&platform, &["jobs", "tail", &job.name, "--output-format", "json"]);
     assert_eq!(page["data"].as_array().map(Vec::len), Some(log.len()));
 }
+
+/// A way that dies without a word, and a server that is started again.
+#[tokio::test]
+async fn case_e8_following_goes_on_by_the_last_number_without_gap_or_repeat() {
+    let mut platform = Platform::start().await;
+    let go = platform.scratch().join("go");
+    let script =
+        format!("seq 1 150; while [ ! -e {} ]; do sleep 0.1; done; seq 151 300", go.display());
+    let job = platform.api().script(&script, json!({})).await;
+    let proxy = Proxy::to(&platform).await;
+    let mut watch =
+        Watching::start(&platform, &["jobs", "watch", &job.name, "--base-url", &proxy.url]);
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|line| line != "100") {
+        seen.push(watch.line().await.expect("a line"));
+    }
+    proxy.stall();
+    watch.says("trying again").await;
+    platform.kill().await;
+    proxy.cut();
+    std::fs::write(&go, "").expect("a file");
+    let platform = platform.restart(Options::default()).await;
+    proxy.lead_to(&platform);
+    let (rest, status) = watch.rest().await;
+    assert_eq!(status.code(), Some(0));
+    seen.extend(rest);
+    assert_eq!(seen, job.at(platform.api()).log().await, "every line once");
+    let said = seen.iter().filter(|line| line.parse::<u32>().is_ok());
+    assert!(said.eq((1..=300).map(|n| n.to_string()).collect::<Vec<_>>().iter()), "{seen:?}");
+}
+
+#[tokio::test]
+async fn case_e1_a_tail_from_before_the_start_has_each_stream_complete_and_in_order() {
+    let platform = Platform::with(Options { slots: 1, ..Options::default() }).await;
+    let go = platform.scratch().join("go");
+    let before = platform.api().script(&waiting_for(&go.display().to_string()), json!({})).await;
+    before.reaches("active", Duration::from_secs(20)).await;
+    let script = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo o$i; echo e$i >&2; done";
+    let job = platform.api().script(script, json!({})).await;
+    let mut tail = Watching::start(&platform, &["jobs", "tail", &job.name, "-n", "5", "-f"]);
+    tail.says("pending").await;
+    std::fs::write(&go, "").expect("a file");
+    let (lines, status) = tail.rest().await;
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(lines, job.log().await, "every line once");
+    let of = |prefix: &str| -> Vec<_> {
+        lines.iter().filter_map(|line| line.strip_prefix(prefix)?.parse().ok()).collect()
+    };
+    assert_eq!(of("o"), (1..=5000).collect::<Vec<u32>>());
+    assert_eq!(of("[stderr] e"), (1..=5000).collect::<Vec<u32>>());
+}

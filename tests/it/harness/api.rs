@@ -77,6 +77,14 @@ impl Api {
         }
     }
 
+    /// Keeps a secret of this name.
+    pub async fn secret(&self, name: &str, value: &str) {
+        let body = json!({"name": name, "value": value});
+        let path = "/apis/secrets/v2/workspaces/default/secrets";
+        let (status, body) = self.ask(Method::POST, path, Some(body)).await;
+        assert_eq!(status, StatusCode::CREATED, "secret {name}: {body}");
+    }
+
     /// Registers an agent.
     pub async fn agent(&self, name: &str, config: Value) {
         let path = "/apis/agents/v2/workspaces/default/agents";

@@ -149,6 +149,13 @@ impl Platform {
         self.data.path().join("data")
     }
 
+    /// A command of the platform's own on its data directory, beside it.
+    pub fn beside(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_errand"));
+        command.args(arguments).arg("--data-dir").arg(self.data()).stdin(Stdio::null());
+        command
+    }
+
     /// The platform's own process.
     pub fn pid(&self) -> u32 {
         self.child.id()

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// The shortest value of a secret, in bytes, that is masked.
+pub const SHORTEST_MASKED: usize = 8;
+
 /// The launch description of one attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launch {

@@ -24,7 +24,7 @@ pub mod log_line;
 pub mod outcome;
 pub mod run_dir;
 
-pub use launch::{Cgroup, Launch, Limits, Network, Sandbox};
+pub use launch::{Cgroup, Launch, Limits, Network, SHORTEST_MASKED, Sandbox};
 pub use log_line::{LogLine, LogStream};
 pub use outcome::{End, Failure, Outcome, SecretsFound, Usage};
 pub use run_dir::{Life, RunDir};

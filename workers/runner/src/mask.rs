@@ -22,8 +22,7 @@ mod wrapped;
 
 pub(crate) use wrapped::{Edges, Seam};
 
-/// The shortest value, in bytes, that is masked.
-pub(crate) const SHORTEST: usize = 8;
+pub(crate) use errand_runner::SHORTEST_MASKED as SHORTEST;
 
 const STARS: &[u8] = b"***";
 

@@ -120,6 +120,7 @@ impl LogFeed {
     async fn publish(&mut self, bytes: &[u8]) -> Result<(), FeedError> {
         let lines = self.parse(bytes);
         let (first, count) = (self.next, lines.len() as u64);
+        let blank = lines.iter().filter(|line| line.is_blank()).count() as u64;
         let total_bytes = self.total_bytes + bytes.len() as u64;
         let offset = self.offset + bytes.len() as u64;
         // One line alone may be too long for a message.
@@ -137,6 +138,7 @@ impl LogFeed {
             attempt: self.attempt,
             first,
             count,
+            blank: Some(blank),
             prev: self.last,
             offset,
             total_bytes,

@@ -5,11 +5,10 @@
 
 use serde_json::{Value, json};
 use streams::id::{Attempt, JobId};
-use workers::store::key;
 
 use super::{JOBS, execute, get, submit};
-use crate::http::tests::batch;
 use crate::http::tests::harness::Harness;
+use crate::http::tests::{archive_log, batch};
 
 /// A job with ten lines, `a` to `j`, and a blank one among them.
 async fn with_lines(api: &Harness, name: &str) -> JobId {
@@ -102,22 +101,7 @@ async fn pages_stay_when_the_log_is_archived() {
     let older = format!("?limit=2&page_cursor={}", cursor(&tail, "prev_page"));
     let before_tail = read(&api, &older).await;
 
-    let reader = workers::logs::LogReader::new(api.broker.clone());
-    let mut lines = Vec::new();
-    let mut from = 0;
-    while let Some((sequence, batch)) =
-        reader.next("default", job, from).await.expect("the queue answers")
-    {
-        let streams::log::Lines::Inline(inline) = batch.lines else { panic!("they are inline") };
-        for line in inline {
-            lines.extend(serde_json::to_vec(&line).expect("it is JSON"));
-            lines.push(b'\n');
-        }
-        from = sequence + 1;
-    }
-    let packed = zstd::encode_all(lines.as_slice(), 0).expect("it is packed");
-    api.store.put(&key::logs("default", job), packed.into()).await.expect("it is stored");
-    crate::removal::purge(&*api.broker, "default", job).await.expect("the messages go");
+    archive_log(&api, job).await;
     assert_eq!(read(&api, "?limit=4").await, first);
     assert_eq!(read(&api, &next).await, second);
     assert_eq!(read(&api, "?tail=3").await, tail);

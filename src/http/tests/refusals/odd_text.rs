@@ -36,10 +36,10 @@ async fn a_nul_is_kept_in_input_and_context_and_refused_elsewhere() {
             assert_eq!(refused.status, 422, "{path} {body}: {}", refused.body);
             assert!(refused.body.to_string().contains("NUL"), "{path} {body}: {}", refused.body);
         };
-        refuses(WORKSPACES, json!({"name": "w", "description": NUL})).await;
-        refuses(FILESETS, json!({"name": "f", "description": NUL})).await;
-        refuses(SECRETS, json!({"name": "s", "value": "v", "description": NUL})).await;
-        refuses(SECRETS, json!({"name": "s", "value": NUL})).await;
+        refuses(WORKSPACES, json!({"name": "odd-w", "description": NUL})).await;
+        refuses(FILESETS, json!({"name": "odd-f", "description": NUL})).await;
+        refuses(SECRETS, json!({"name": "odd-s", "value": "v", "description": NUL})).await;
+        refuses(SECRETS, json!({"name": "odd-s", "value": NUL})).await;
         refuses(&execute, json!({"spec": spec, "description": NUL})).await;
         let mut variable = spec.clone();
         variable["agent"]["config"]["environment"] = json!({"env": {"A": NUL}});
@@ -57,8 +57,8 @@ async fn half_a_letter_is_refused_wherever_it_stands() {
     let bodies = [
         (format!("{AGENTS}/jobs/execute"), r#"{"spec": {"agent": "a", "input": "x\ud800"}}"#),
         (format!("{AGENTS}/jobs/execute"), r#"{"spec": {"agent": "a", "context": {"\udc00": 1}}}"#),
-        (WORKSPACES.to_owned(), r#"{"name": "w", "description": "\ud83d"}"#),
-        (SECRETS.to_owned(), r#"{"name": "s", "value": "s3cr3t\ud800"}"#),
+        (WORKSPACES.to_owned(), r#"{"name": "odd-w", "description": "\ud83d"}"#),
+        (SECRETS.to_owned(), r#"{"name": "odd-s", "value": "s3cr3t\ud800"}"#),
     ];
     for (path, body) in bodies {
         let refused = api.raw("POST", &path, "application/json", body).await;

@@ -34,7 +34,10 @@ async fn case_h3_an_input_over_the_limit_is_refused_with_field_size_and_limit() 
         assert_eq!(made.status, 201, "{}", made.body);
         let name = made.body["name"].as_str().expect("a name");
         let kept = api.get(&format!("{JOBS}/{name}")).await.body;
-        assert_eq!((&kept["spec"]["request"]["input"], &kept["spec"]["context"]), (&json!(input), &context));
+        assert_eq!(
+            (&kept["spec"]["request"]["input"], &kept["spec"]["context"]),
+            (&json!(input), &context)
+        );
 
         let over = |field: &str| {
             format!(
