@@ -33,7 +33,7 @@ impl Logs {
         job: JobId,
         number: u64,
     ) -> Result<u64, Error> {
-        let bytes = self.store.read(&key::logs(workspace, job)).await?.unwrap_or_default();
+        let bytes = self.store.read_unknown(&key::logs(workspace, job)).await?.unwrap_or_default();
         let count = move |lines: Lines<'_>| {
             let mut seen = 0;
             for line in lines {
