@@ -8,6 +8,7 @@ mod files;
 mod filters;
 mod following;
 mod harness;
+mod last_output;
 mod lists;
 mod refusals;
 mod routes;

@@ -23,6 +23,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("environments", include_str!("migrations/0002_environments.sql")),
     ("filters", include_str!("migrations/0003_filters.sql")),
     ("holds", include_str!("migrations/0004_holds.sql")),
+    ("start_by", include_str!("migrations/0005_start_by.sql")),
 ];
 
 /// The workspaces that are always there.

@@ -1,11 +1,15 @@
 //! The field cases: small inputs from real fault reports, with the outcome that is right. Each
 //! test is named after its case in the specification.
 
+mod budgets;
 mod cancel;
 mod directories;
 mod follow;
 mod input;
+mod late;
 mod logs;
 mod memory;
+mod phases;
 mod results;
 mod secrets;
+mod time;

@@ -3,20 +3,24 @@
 mod api;
 mod job;
 mod nats;
+mod parts;
 mod platform;
 /// The records' tests use it too.
 #[path = "../../src/records/tests/postgres.rs"]
 mod postgres;
 mod processes;
+mod stall;
 
 pub use api::Api;
 pub use job::Job;
 pub use nats::Nats;
+pub use parts::{Database, Parts};
 pub use platform::{Options, Platform};
 pub(crate) use postgres::Server as Postgres;
 pub use processes::{
     eventually, is_running, processes_of_runs, resident_mib, running_with_argument,
 };
+pub use stall::Stall;
 
 use serde_json::{Value, json};
 

@@ -3,13 +3,15 @@
 use streams::id::JobId;
 use streams::outcome::{Outcome, Status};
 use streams::phase::Phase;
+use streams::snapshot::QueueLimit;
 
-use super::job::{admit, fact, new_job, saved, second, story};
+use super::job::{admit, fact, new_job, running, saved, second, story};
 use crate::records::filter::{Condition, STATUS};
 use crate::records::*;
 
 pub(super) async fn exercise(records: &Records) {
     cancelled(records).await;
+    overdue(records).await;
     deleted(records).await;
     published(records).await;
     swept(records).await;
@@ -17,6 +19,35 @@ pub(super) async fn exercise(records: &Records) {
 
 async fn project(records: &Records, changes: &[Change]) {
     records.project(changes).await.expect("they are taken in");
+}
+
+async fn overdue(records: &Records) {
+    let jobs = records.jobs();
+    let mut ids = Vec::new();
+    for (name, strikes) in [("late-2", 20), ("late-1", 10), ("patient", 500), ("unresolved", 5)] {
+        let mut new = new_job(name);
+        if let Ok(snapshot) = &mut new.snapshot {
+            snapshot.queue_limit = Some(QueueLimit { seconds: 1.0, at: second(strikes) });
+        }
+        ids.push(new.id);
+        jobs.admit(new.clone()).await.expect("it is admitted");
+        if name != "unresolved" {
+            project(records, &[fact(new.id, Phase::Resolved, &Outcome::Succeeded)]).await;
+        }
+    }
+    let listed = async |after: Option<&Job>, limit| {
+        let found = jobs.overdue(second(100), after, limit).await.expect("they are listed");
+        found.into_iter().map(|it| it.id).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(None, 10).await, [ids[1], ids[0]]);
+    assert_eq!(listed(None, 1).await, [ids[1]]);
+    let first = jobs.by_id(ids[1]).await.expect("it answers").expect("it is there");
+    assert_eq!(listed(Some(&first), 10).await, [ids[0]]);
+    // One was started, the other has ended.
+    project(records, &[running(ids[1], 1, 2, 1)]).await;
+    let end = Outcome::Cancelled { message: "cancelled by a user".to_owned() };
+    project(records, &[fact(ids[0], Phase::Archived, &end)]).await;
+    assert_eq!(listed(None, 10).await, []);
 }
 
 async fn cancelled(records: &Records) {

@@ -167,3 +167,23 @@ async fn strangers_are_turned_away() {
     let stranger = Store::new(&config);
     assert!(stranger.put("x", bytes::Bytes::new()).await.is_err());
 }
+
+#[tokio::test]
+async fn an_upload_that_is_dropped_leaves_nothing() {
+    let (dir, _server, store, _client) = server().await;
+    let unfinished = || {
+        let entries = std::fs::read_dir(dir.path()).expect("a directory").flatten();
+        entries.filter(|it| it.file_name().to_string_lossy().starts_with(".upload")).count()
+    };
+    let mut upload = store.upload("given-up");
+    upload.write(&vec![0; 2 * workers::store::PART_BYTES]).await.expect("the store takes it");
+    assert!(unfinished() > 0, "parts are there");
+    drop(upload);
+    let emptied = async {
+        while unfinished() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), emptied).await.expect("it is aborted");
+    assert_eq!(store.size("given-up").await.expect("the store answers"), None);
+}

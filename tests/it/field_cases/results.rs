@@ -101,11 +101,15 @@ async fn case_a12_watch_prints_the_end_of_stderr_before_the_last_status() {
     let platform = Platform::start().await;
     let script = "echo trouble >&2; sleep 99";
     let job = platform.api().script(script, json!({"timeout_seconds": 2})).await;
-    let output = platform.cli().args(["jobs", "watch", &job.name]).output().expect("errand runs");
-    assert_eq!(output.status.code(), Some(11), "{output:?}");
-    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(lines.lines().any(|line| line.contains("trouble")), "{output:?}");
-    // Lines go to stdout and statuses to stderr; that the lines came first is that the status
-    // is terminal only when all of them can be read.
+    // Lines go to stdout and statuses to stderr; in one file they stand in the order in which
+    // they were written.
+    let both = platform.scratch().join("watched");
+    let file = || fs::File::options().create(true).append(true).open(&both).expect("a file");
+    let mut watch = platform.cli();
+    watch.args(["jobs", "watch", &job.name]).stdout(file()).stderr(file());
+    assert_eq!(watch.status().expect("errand runs").code(), Some(11));
+    let watched = fs::read_to_string(&both).expect("it was written");
+    let at = |word: &str| watched.find(word).unwrap_or_else(|| panic!("no '{word}':\n{watched}"));
+    assert!(at("[stderr] trouble") < at("ended: error, timeout"), "{watched}");
     assert!(job.log().await.iter().any(|line| line == "[stderr] trouble"));
 }

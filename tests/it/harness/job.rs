@@ -58,6 +58,16 @@ impl Job {
         eventually(&what, within, || async { (self.status().await == wanted).then_some(()) }).await;
     }
 
+    /// Waits until it is this far in the chain, or further.
+    pub async fn reaches_phase(&self, wanted: Phase, within: Duration) {
+        let what = format!("job {} is {wanted}", self.name);
+        let there = || async {
+            let phase: Phase = serde_json::from_value(self.record().await["phase"].take()).ok()?;
+            (phase >= wanted).then_some(())
+        };
+        eventually(&what, within, there).await;
+    }
+
     /// Waits for the end and returns the record.
     pub async fn ends(&self, within: Duration) -> Value {
         let what = format!("job {} ends", self.name);

@@ -35,6 +35,23 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Sets a key of the configuration.
+    pub fn set(mut self, key: &str, value: impl ToString) -> Self {
+        let variable = format!("ERRAND__{}", key.to_uppercase().replace('.', "__"));
+        self.env.push((variable, value.to_string()));
+        self
+    }
+
+    /// Keeps the objects of another platform's store, in a bucket of its own, reached at an
+    /// endpoint that leads there.
+    pub fn with_store_of(self, lender: &Platform, endpoint: &str) -> Self {
+        let s3 = |key: &str| lender.run["s3"][key].as_str().expect("run.json says").to_owned();
+        self.set("store.endpoint", endpoint)
+            .set("store.bucket", "borrowed")
+            .set("store.access_key", s3("access_key"))
+            .set("store.secret_key", s3("secret_key"))
+    }
+
     /// Holds at a named point (see `workers::fault`).
     pub fn hold_at(mut self, point: &str) -> Self {
         self.env.push(("ERRAND_HOLD_AT".to_owned(), point.to_owned()));
@@ -205,7 +222,7 @@ impl Drop for Platform {
 }
 
 /// Agents outlive their platform by design, but not the test.
-fn end_agents(data: &Path) {
+pub(super) fn end_agents(data: &Path) {
     let runs = data.join("runs");
     for (id, run) in processes_of_runs() {
         if runs.join(run).exists() {
