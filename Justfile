@@ -40,6 +40,11 @@ soak jobs="500":
     cargo build --workspace --bins
     ERRAND_SOAK_JOBS={{jobs}} cargo nextest run --workspace --no-capture --profile soak -E 'test(many_jobs_of_all_kinds)'
 
+# Large trees beside tar and gzip, optimised: one table, exit 1 when a limit is missed
+bench-trees:
+    cargo build --release --workspace --bins
+    cargo bench --bench bench -- trees
+
 # Fuzz a target (bundle, agent_yaml) for some seconds; wants cargo-fuzz and a C++ compiler
 fuzz target seconds="60":
     RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none {{target}} -- -max_total_time={{seconds}}

@@ -115,6 +115,11 @@ impl Output {
         matches!(self.asked, Some(Format::Json | Format::Yaml))
     }
 
+    /// Whether people read it.
+    pub(super) fn is_table(&self) -> bool {
+        self.format() == Format::Table
+    }
+
     fn format(&self) -> Format {
         self.asked.unwrap_or_else(|| {
             if std::io::stdout().is_terminal() { Format::Table } else { Format::Json }

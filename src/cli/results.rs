@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Session;
 use super::render::Column;
@@ -19,6 +19,8 @@ const COLUMNS: &[Column] = &[
     ("SHA256", "/sha256"),
     ("CREATED", "/created_at"),
 ];
+
+const CHANGES: &[Column] = &[("CHANGE", "/change"), ("PATH", "/path")];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -43,6 +45,12 @@ pub(super) enum Command {
         name: String,
         /// The job
         #[arg(long, value_parser = super::name)]
+        job: String,
+    },
+    /// Show what the agent changed in its working directory: A added, M modified, D deleted
+    Changes {
+        /// The job
+        #[arg(value_parser = super::name)]
         job: String,
     },
     /// Write one to a file: directories as .tar.gz, records as JSON
@@ -75,10 +83,29 @@ impl Command {
                 let path = format!("{}/{}", results(&job), segment(&name));
                 out.one(&client.get(&path).await?);
             }
+            Self::Changes { job } => {
+                let path = format!("{}/output_workdir/changes", results(&job));
+                let answer = client.get(&path).await?;
+                if out.is_table() {
+                    out.list(&changes(&answer), CHANGES);
+                } else {
+                    out.one(&answer);
+                }
+            }
             Self::Download(download) => download.run(session).await?,
         }
         Ok(Exit::Done)
     }
+}
+
+/// A row for each path.
+fn changes(answer: &Value) -> Value {
+    let kinds = [("added", "A"), ("modified", "M"), ("deleted", "D")];
+    let rows = kinds.into_iter().flat_map(|(kind, letter)| {
+        let paths = answer[kind].as_array().into_iter().flatten();
+        paths.map(move |path| json!({"change": letter, "path": path}))
+    });
+    rows.collect()
 }
 
 impl Download {

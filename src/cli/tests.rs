@@ -74,6 +74,7 @@ fn documented_commands_are_accepted() {
     accepts("jobs steps get execute-agent --job j");
     accepts("jobs results list j");
     accepts("jobs results get r --job j");
+    accepts("jobs results changes j");
     accepts("jobs results download r --job j -o f --output-format json");
     accepts("jobs list-execution-profiles");
     accepts("--base-url http://h jobs get j -w other");

@@ -15,6 +15,8 @@ use crate::removal;
 pub(super) struct ApiError {
     status: StatusCode,
     detail: Value,
+    /// The size of what has no such range.
+    size: Option<u64>,
 }
 
 pub(super) type Answer<T = Response> = Result<T, ApiError>;
@@ -22,7 +24,7 @@ pub(super) type Answer<T = Response> = Result<T, ApiError>;
 impl ApiError {
     /// An answer with a sentence.
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: Value::String(detail.into()) }
+        Self { status, detail: Value::String(detail.into()), size: None }
     }
 
     /// 400.
@@ -49,6 +51,11 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, detail)
     }
 
+    /// 416, with the size that ranges can be of.
+    pub(super) fn no_range(size: u64, detail: impl Into<String>) -> Self {
+        Self { size: Some(size), ..Self::new(StatusCode::RANGE_NOT_SATISFIABLE, detail) }
+    }
+
     /// 422 with a sentence.
     pub(super) fn unprocessable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
@@ -56,7 +63,7 @@ impl ApiError {
 
     /// 422 with the list of all that is wrong.
     pub(super) fn invalid(violations: Vec<Violation>) -> Self {
-        Self { status: StatusCode::UNPROCESSABLE_ENTITY, detail: json!(violations) }
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, detail: json!(violations), size: None }
     }
 
     /// The same without what was sent, for bodies that hold secrets.
@@ -96,6 +103,9 @@ impl IntoResponse for ApiError {
         let headers = response.headers_mut();
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+        }
+        if let Some(range) = self.size.and_then(|it| format!("bytes */{it}").parse().ok()) {
+            headers.insert(header::CONTENT_RANGE, range);
         }
         response
     }

@@ -121,8 +121,7 @@ pub(super) async fn get(
     asked: HeaderMap,
 ) -> Answer {
     let file = find(&api, &workspace, &name, &path).await?;
-    let range = range::asked(&asked, file.entry.size)?;
-    let (status, headers) = file_headers(&file.entry, range)?;
+    let (range, status, headers) = part(&file.entry, &asked)?;
     let object = api.store.fetch_range(&file.object(), range).await?;
     let object =
         object.ok_or_else(|| ApiError::internal(format!("object '{}' is gone", file.key)))?;
@@ -136,7 +135,7 @@ pub(super) async fn head(
     asked: HeaderMap,
 ) -> Answer {
     let file = find(&api, &workspace, &name, &path).await?.entry;
-    let (status, headers) = file_headers(&file, range::asked(&asked, file.size)?)?;
+    let (_, status, headers) = part(&file, &asked)?;
     Ok((status, headers).into_response())
 }
 
@@ -188,13 +187,20 @@ fn mode(headers: &HeaderMap) -> Answer<u32> {
     })
 }
 
-fn file_headers(file: &FileEntry, range: Option<(u64, u64)>) -> Answer<(StatusCode, HeaderMap)> {
+/// The part that is asked for, and the headers of the answer.
+fn part(
+    file: &FileEntry,
+    asked: &HeaderMap,
+) -> Answer<(Option<(u64, u64)>, StatusCode, HeaderMap)> {
+    let etag = range::etag(&file.sha256)?;
+    let range = range::asked(asked, file.size, &[&etag])?;
     let (status, mut headers) = range::headers(file.size, range)?;
     let kind = HeaderValue::from_static("application/octet-stream");
     headers.insert(header::CONTENT_TYPE, kind);
+    headers.insert(header::ETAG, etag);
     headers.insert("x-errand-mode", range::value(&format!("{:o}", file.mode))?);
     headers.insert("x-errand-sha256", range::value(&file.sha256)?);
-    Ok((status, headers))
+    Ok((range, status, headers))
 }
 
 fn show(workspace: &str, name: &str, file: &FileEntry, cache_status: Option<&str>) -> Value {

@@ -7,17 +7,25 @@ use workers::store::Object;
 
 use super::error::{Answer, ApiError};
 
-/// What part of an object is asked for: first and last byte, both included. `None` is all.
-/// Of several ranges the first is served.
-pub(super) fn asked(headers: &HeaderMap, size: u64) -> Answer<Option<(u64, u64)>> {
+/// What part of an object is asked for: first and last byte, both included. `None` is all, also
+/// when the caller has a part of something else than what `validators` name. Of several ranges
+/// the first is served.
+pub(super) fn asked(
+    headers: &HeaderMap,
+    size: u64,
+    validators: &[&HeaderValue],
+) -> Answer<Option<(u64, u64)>> {
     let Some(header) = headers.get(header::RANGE) else { return Ok(None) };
+    if headers.get(header::IF_RANGE).is_some_and(|wanted| !validators.contains(&wanted)) {
+        return Ok(None);
+    }
     let text = header.to_str().unwrap_or_default();
     match parse(text, size) {
         Some(range) => Ok(Some(range)),
-        None => Err(ApiError::new(
-            StatusCode::RANGE_NOT_SATISFIABLE,
-            format!("Invalid range: {}", String::from_utf8_lossy(header.as_bytes())),
-        )),
+        None => {
+            let detail = format!("Invalid range: {}", String::from_utf8_lossy(header.as_bytes()));
+            Err(ApiError::no_range(size, detail))
+        }
     }
 }
 
@@ -54,6 +62,11 @@ pub(super) fn headers(size: u64, range: Option<(u64, u64)>) -> Answer<(StatusCod
 /// Streams an object, or the part of it that was opened.
 pub(super) fn stream(status: StatusCode, headers: HeaderMap, object: Object) -> Response {
     (status, headers, Body::from_stream(object.body)).into_response()
+}
+
+/// What names the bytes of an object, by their digest.
+pub(super) fn etag(sha256: &str) -> Answer<HeaderValue> {
+    value(&format!("\"{sha256}\""))
 }
 
 /// Text as a header's value.

@@ -2,10 +2,10 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, Uri, header};
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::IntoResponse;
 use serde_json::{Value, json};
-use streams::fact::ResultKind;
+use streams::fact::{OutputChanges, ResultKind};
 
 use super::Api;
 use super::body::Body;
@@ -89,31 +89,72 @@ pub(super) async fn create(
     }
 }
 
+/// What the agent changed in its working directory: all of it, however much that is.
+pub(super) async fn changes(
+    State(api): State<Api>,
+    Path((workspace, name, wanted)): Path<(String, String, String)>,
+) -> Answer {
+    let (_, row) = find(&api, &workspace, &name, &wanted).await?;
+    let Some(changes) = row.saved.output_changes else {
+        let reason = "only the output_workdir of jobs that could be compared has one";
+        let detail = format!("Result '{wanted}' of job '{name}' has no list of changes: {reason}");
+        return Err(ApiError::not_found(detail));
+    };
+    let Some(all) = &changes.all else { return Ok(Json(changed(&changes)).into_response()) };
+    let (status, mut headers) = range::headers(all.size, None)?;
+    headers.remove(header::ACCEPT_RANGES);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let opened = api.store.fetch(all).await?;
+    let opened =
+        opened.ok_or_else(|| ApiError::internal(format!("object '{}' is gone", all.key)))?;
+    Ok(range::stream(status, headers, opened))
+}
+
 /// Its bytes.
 pub(super) async fn download(
     State(api): State<Api>,
     Path((workspace, name, wanted)): Path<(String, String, String)>,
-    headers: HeaderMap,
+    asked: HeaderMap,
 ) -> Answer {
     let (_, row) = find(&api, &workspace, &name, &wanted).await?;
+    let (range, status, headers) = part(&row, &asked)?;
     let object = &row.saved.object;
-    let asked = range::asked(&headers, object.size)?;
-    let (status, mut headers) = range::headers(object.size, asked)?;
+    let opened = api.store.fetch_range(object, range).await?;
+    let opened =
+        opened.ok_or_else(|| ApiError::internal(format!("object '{}' is gone", object.key)))?;
+    Ok(range::stream(status, headers, opened))
+}
+
+/// What a download would say, without its bytes.
+pub(super) async fn head(
+    State(api): State<Api>,
+    Path((workspace, name, wanted)): Path<(String, String, String)>,
+    asked: HeaderMap,
+) -> Answer {
+    let (_, row) = find(&api, &workspace, &name, &wanted).await?;
+    let (_, status, headers) = part(&row, &asked)?;
+    Ok((status, headers).into_response())
+}
+
+/// The part that is asked for, and the headers of the answer.
+fn part(row: &ResultRow, asked: &HeaderMap) -> Answer<(Option<(u64, u64)>, StatusCode, HeaderMap)> {
+    let object = &row.saved.object;
+    let etag = range::etag(&object.sha256)?;
+    let saved_at = row.saved.saved_at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let saved_at = range::value(&saved_at)?;
+    let range = range::asked(asked, object.size, &[&etag, &saved_at])?;
+    let (status, mut headers) = range::headers(object.size, range)?;
     let (kind, extension) = match row.saved.kind {
         ResultKind::Directory => ("application/x-tar", ".tar.gz"),
         ResultKind::File => ("application/octet-stream", ""),
     };
     let name = format!("attachment; filename=\"{}{extension}\"", row.name);
-    let saved_at = row.saved.saved_at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
     headers.insert(header::CONTENT_TYPE, range::value(kind)?);
     headers.insert(header::CONTENT_DISPOSITION, range::value(&name)?);
-    headers.insert(header::ETAG, range::value(&format!("\"{}\"", object.sha256))?);
-    headers.insert(header::LAST_MODIFIED, range::value(&saved_at)?);
+    headers.insert(header::ETAG, etag);
+    headers.insert(header::LAST_MODIFIED, saved_at);
     headers.insert("x-errand-sha256", range::value(&object.sha256)?);
-    let opened = api.store.fetch_range(object, asked).await?;
-    let opened =
-        opened.ok_or_else(|| ApiError::internal(format!("object '{}' is gone", object.key)))?;
-    Ok::<Response, _>(range::stream(status, headers, opened))
+    Ok((range, status, headers))
 }
 
 async fn find(api: &Api, workspace: &str, name: &str, wanted: &str) -> Answer<(Job, ResultRow)> {
@@ -148,6 +189,20 @@ fn result(job: &Job, row: &ResultRow, download_url: Option<String>) -> Value {
         "complete": saved.complete,
         "skipped": saved.skipped,
         "skipped_more": saved.skipped_more,
+        "changed_while_saved": saved.changed_while_saved,
+        "secret_detected": saved.secret_detected,
+        "output_changes": saved.output_changes.as_ref().map(changed),
+    })
+}
+
+/// The paths that ride in the fact, and how many there are.
+fn changed(changes: &OutputChanges) -> Value {
+    let [added, modified, deleted] = changes.totals;
+    json!({
+        "added": changes.added,
+        "modified": changes.modified,
+        "deleted": changes.deleted,
+        "totals": {"added": added, "modified": modified, "deleted": deleted},
     })
 }
 

@@ -11,6 +11,7 @@ mod harness;
 mod last_output;
 mod lists;
 mod refusals;
+mod results;
 mod routes;
 
 use serde_json::{Value, json};

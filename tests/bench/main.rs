@@ -1,13 +1,15 @@
 //! The benchmarks: real processes, one table, and exit 1 when a limit is missed.
 //!
-//! `./dev bench` builds optimised. The figures of the reference are those of its own measurement
-//! (`nemo-helix` 0.8.1, two cores): as it comes, and tuned as far as its configuration allows.
+//! `./dev bench` builds optimised; `./dev bench-trees` measures large trees alone. The figures of
+//! the reference are those of its own measurement (`nemo-helix` 0.8.1, two cores): as it comes,
+//! and tuned as far as its configuration allows.
 
 mod create;
 mod harness;
 mod lists;
 mod measure;
 mod runs;
+mod trees;
 
 use std::process::ExitCode;
 
@@ -17,19 +19,11 @@ use measure::Table;
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> ExitCode {
     let mut table = Table::default();
-    let platform = Platform::with(Options { slots: 20, ..Options::default() }).await;
-    create::measure(&platform, "SQLite", &mut table).await;
-    runs::measure(&platform, &mut table).await;
-    let database = format!("sqlite://{}", platform.data().join("errand.db").display());
-    lists::measure(&platform, &database, "SQLite", &mut table).await;
-    drop(platform);
-
-    let server = Postgres::syncing("on");
-    let env = vec![("ERRAND__DATABASE__URL".to_owned(), server.url())];
-    let platform = Platform::with(Options { slots: 2, env }).await;
-    create::measure(&platform, "PostgreSQL", &mut table).await;
-    lists::measure(&platform, &server.url(), "PostgreSQL", &mut table).await;
-    drop(platform);
+    if std::env::args().any(|word| word == "trees") {
+        trees::measure(&mut table).await;
+    } else {
+        services(&mut table).await;
+    }
 
     println!("{table}");
     match table.missed() {
@@ -39,4 +33,21 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Everything that is asked of the API and of the chain.
+async fn services(table: &mut Table) {
+    let platform = Platform::with(Options { slots: 20, ..Options::default() }).await;
+    create::measure(&platform, "SQLite", table).await;
+    runs::measure(&platform, table).await;
+    let database = format!("sqlite://{}", platform.data().join("errand.db").display());
+    lists::measure(&platform, &database, "SQLite", table).await;
+    drop(platform);
+
+    let server = Postgres::syncing("on");
+    let env = vec![("ERRAND__DATABASE__URL".to_owned(), server.url())];
+    let platform = Platform::with(Options { slots: 2, env }).await;
+    create::measure(&platform, "PostgreSQL", table).await;
+    lists::measure(&platform, &server.url(), "PostgreSQL", table).await;
+    drop(platform);
 }

@@ -9,6 +9,7 @@ mod input;
 mod late;
 mod logs;
 mod memory;
+mod odd_trees;
 mod phases;
 mod results;
 mod secrets;

@@ -69,7 +69,7 @@ pub async fn compose(
 ) -> Result<ObjectRef, ComposeError> {
     let (items, to_pack) = mpsc::channel(AHEAD);
     let (out, chunks) = bundle::pipe();
-    let (top, mtime) = (recipe.top.clone(), recipe.mtime);
+    let (top, mtime) = (recipe.top.clone(), i64::try_from(recipe.mtime).unwrap_or_default());
     let packing = tokio::task::spawn_blocking(move || pack(to_pack, out, &top, mtime));
     let mut upload = store.upload(key);
     let gathering = async {
@@ -222,7 +222,7 @@ fn pack(
     mut items: mpsc::Receiver<Item>,
     out: impl Write,
     top: &str,
-    mtime: u64,
+    mtime: i64,
 ) -> Result<(), ComposeError> {
     let mut writer = Writer::new(out, top, DIRECTORY_MODE, mtime)?;
     while let Some(item) = items.blocking_recv() {

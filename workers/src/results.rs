@@ -6,12 +6,12 @@ use std::{fs, io};
 use errand_runner::run_dir;
 use jiff::Timestamp;
 use serde_json::Value;
-use streams::fact::{ResultKind, SavedResult};
+use streams::fact::{OutputChanges, ResultKind, SavedResult};
 use streams::id::{Attempt, JobId};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 
-use crate::bundle::{self, SkipList};
+use crate::bundle::{self, Found, SkipList};
 use crate::store::{self, Store, key};
 
 /// The results that every run has, by name.
@@ -78,19 +78,32 @@ pub struct Results {
 impl Results {
     /// Saves a directory as a bundle.
     pub async fn directory(&self, name: &str, root: PathBuf) -> Result<SavedResult, SaveError> {
+        self.compared(name, root, None).await
+    }
+
+    /// Saves a directory as a bundle, and says how it differs from what was given, by the list of
+    /// that in a run directory.
+    pub async fn compared(
+        &self,
+        name: &str,
+        root: PathBuf,
+        given: Option<PathBuf>,
+    ) -> Result<SavedResult, SaveError> {
         let key = key::result_directory(&self.workspace, self.job, self.attempt, name);
         let mut upload = self.store.upload(&key);
         let (out, chunks) = bundle::pipe();
         let top = name.to_owned();
         // The writing end must be dropped on its thread: the upload ends when it is gone.
+        let span = tracing::Span::current();
         let writing = tokio::task::spawn_blocking(move || {
-            bundle::write_directory(&root, &top, out).map(|(_, skipped)| skipped)
+            let _entered = span.entered();
+            bundle::write_directory(&root, &top, out, given.as_deref()).map(|(_, report)| report)
         });
         let sent = bundle::send(chunks, &mut upload).await;
         let written = writing.await.map_err(io::Error::other).and_then(|written| written);
         // When the store fails the writer fails too, for want of a reader: the store's is the cause.
-        let skipped = match (sent, written) {
-            (Ok(()), Ok(skipped)) => skipped,
+        let report = match (sent, written) {
+            (Ok(()), Ok(report)) => report,
             (Err(source), _) => {
                 upload.abort().await;
                 return Err(SaveError::Store { name: name.to_owned(), source });
@@ -100,9 +113,41 @@ impl Results {
                 return Err(SaveError::Read { name: name.to_owned(), source });
             }
         };
-        let object = upload.finish().await;
-        let object = object.map_err(|source| SaveError::Store { name: name.to_owned(), source })?;
-        Ok(self.saved(name, ResultKind::Directory, object, skipped))
+        let stored = |source| SaveError::Store { name: name.to_owned(), source };
+        let object = upload.finish().await.map_err(stored)?;
+        let output_changes = match report.changes {
+            Some(found) => Some(self.changes(found).await.map_err(stored)?),
+            None => None,
+        };
+        let saved = self.saved(name, ResultKind::Directory, object, report.skipped);
+        Ok(SavedResult {
+            // A file that was written to meanwhile may be torn.
+            complete: saved.complete && report.changed.is_empty(),
+            changed_while_saved: report.changed,
+            output_changes,
+            ..saved
+        })
+    }
+
+    /// What is told of changes in a fact; all of them go to the store when that is not all.
+    async fn changes(&self, found: Found) -> Result<OutputChanges, store::Error> {
+        let ([added, modified, deleted], totals) = (found.named(), found.totals());
+        let mut changes = OutputChanges { added, modified, deleted, totals, all: None };
+        if found.is_cut() {
+            let key = key::output_changes(&self.workspace, self.job, self.attempt);
+            let mut upload = self.store.upload(&key);
+            let (out, chunks) = bundle::pipe();
+            let writing = tokio::task::spawn_blocking(move || found.write_all(out));
+            let sent = bundle::send(chunks, &mut upload).await;
+            let written = writing.await.map_err(io::Error::other).and_then(|written| written);
+            let written = written.map_err(|error| store::Error::new("write", &key, error));
+            if let Err(error) = sent.and(written) {
+                upload.abort().await;
+                return Err(error);
+            }
+            changes.all = Some(upload.finish().await?);
+        }
+        Ok(changes)
     }
 
     /// Saves a regular file as it is.

@@ -23,9 +23,20 @@ fn ranges() {
 
 #[test]
 fn what_is_asked_for() {
-    assert!(matches!(asked(&HeaderMap::new(), 10), Ok(None)));
+    assert!(matches!(asked(&HeaderMap::new(), 10, &[]), Ok(None)));
     let mut headers = HeaderMap::new();
     headers.insert(header::RANGE, HeaderValue::from_static("bytes=20-"));
-    let refused = asked(&headers, 10).expect_err("it lies beyond the end").into_response();
+    let refused = asked(&headers, 10, &[]).expect_err("it lies beyond the end").into_response();
     assert_eq!(refused.status(), StatusCode::RANGE_NOT_SATISFIABLE);
+    assert_eq!(refused.headers()[header::CONTENT_RANGE], "bytes */10");
+}
+
+#[test]
+fn a_part_of_something_else_is_not_gone_on_with() {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::RANGE, HeaderValue::from_static("bytes=4-"));
+    headers.insert(header::IF_RANGE, HeaderValue::from_static("\"ab\""));
+    let (same, other) = (etag("ab").expect("a header"), etag("cd").expect("a header"));
+    assert!(matches!(asked(&headers, 10, &[&other, &same]), Ok(Some((4, 9)))));
+    assert!(matches!(asked(&headers, 10, &[&other]), Ok(None)));
 }

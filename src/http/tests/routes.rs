@@ -76,7 +76,7 @@ async fn wrong_methods_name_one_that_is_right() {
     for (method, path, allowed) in [
         ("DELETE", JOBS.to_owned(), "POST"),
         ("PUT", format!("{JOBS}/x"), "GET"),
-        ("HEAD", format!("{JOBS}/x/results/y/download"), "GET"),
+        ("HEAD", format!("{JOBS}/x/results/y"), "GET"),
         ("GET", format!("{JOBS}/x/cancel"), "POST"),
         ("HEAD", format!("{JOBS}/x/cancel"), "POST"),
         ("OPTIONS", JOBS.to_owned(), "POST"),

@@ -70,10 +70,7 @@ impl Api {
         let (status, body) = self.ask(Method::POST, filesets, Some(json!({"name": name}))).await;
         assert!(status.is_success(), "fileset {name}: {status} {body}");
         for (path, contents) in files {
-            let url = format!("{}{filesets}/{name}/-/{path}", self.base);
-            let answer = self.http.put(url).body((*contents).to_owned()).send().await;
-            let status = answer.expect("the platform answers").status();
-            assert!(status.is_success(), "file {path}: {status}");
+            self.upload(name, path, contents.as_bytes().to_vec()).await;
         }
     }
 
@@ -83,6 +80,15 @@ impl Api {
         let path = "/apis/secrets/v2/workspaces/default/secrets";
         let (status, body) = self.ask(Method::POST, path, Some(body)).await;
         assert_eq!(status, StatusCode::CREATED, "secret {name}: {body}");
+    }
+
+    /// Writes a file of a fileset.
+    pub async fn upload(&self, fileset: &str, path: &str, contents: impl Into<reqwest::Body>) {
+        let filesets = "/apis/files/v2/workspaces/default/filesets";
+        let url = format!("{}{filesets}/{fileset}/-/{path}", self.base);
+        let answer = self.http.put(url).body(contents).send().await;
+        let status = answer.expect("the platform answers").status();
+        assert!(status.is_success(), "file {path}: {status}");
     }
 
     /// Registers an agent.

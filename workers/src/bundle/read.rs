@@ -1,26 +1,25 @@
-//! Reading bundles: into a directory, or entry by entry into another bundle.
+//! Reading bundles, entry by entry: for whom they are unpacked, copied or shown.
 //!
 //! A bundle may come from anywhere, so nothing in it is believed: names that leave the
 //! directory are refused, bytes and entries are counted, and links are never walked through.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
-use tar::{Archive, EntryType};
+use tar::EntryType;
 
+use super::entries::{Entries, Raw};
 use super::skipped::display_name;
-use super::tree::Tree;
+use super::sparse::{Expanded, Segment};
 use super::write::Writer;
 
 /// Set-user-id and set-group-id bits are dropped where a bundle is unpacked.
-const KEPT_MODE: u32 = 0o1777;
+pub(super) const KEPT_MODE: u32 = 0o1777;
 
 /// What a bundle may hold at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of file contents.
+    /// Bytes of file contents, without holes.
     pub bytes: u64,
     /// Entries.
     pub entries: u64,
@@ -66,62 +65,22 @@ pub enum UnpackError {
 
 /// One entry, its name below the picked directory; empty for the directory, or the single
 /// file, itself.
-struct Entry<'a> {
-    kind: Kind,
-    name: Vec<u8>,
-    mode: u32,
-    mtime: u64,
-    size: u64,
-    data: &'a mut dyn Read,
+pub(super) struct Entry<'a> {
+    pub(super) kind: Kind,
+    pub(super) name: Vec<u8>,
+    pub(super) mode: u32,
+    pub(super) mtime: i64,
+    pub(super) size: u64,
+    /// Where the data belongs.
+    pub(super) segments: Vec<Segment>,
+    pub(super) data: &'a mut dyn Read,
 }
 
-enum Kind {
+pub(super) enum Kind {
     Directory,
     File,
     Symlink(Vec<u8>),
     HardLink(Vec<u8>),
-}
-
-/// Unpacks the picked part of a gzipped tar into an existing directory. Says how many entries
-/// it had; a single picked file gets the name `single`.
-pub fn unpack(
-    bundle: impl Read,
-    pick: &Pick,
-    root: &Path,
-    single: &str,
-    limits: Limits,
-) -> Result<u64, UnpackError> {
-    let tree = Tree::open(root)?;
-    // Directories are stamped last, the deepest first: a read-only one could not be filled, and
-    // filling it would change its time. Where one has several entries the last counts.
-    let mut directories = BTreeMap::new();
-    let entries = each(bundle, pick, limits, |entry| {
-        let single_name = single.as_bytes();
-        let name = if entry.name.is_empty() { single_name } else { &entry.name };
-        match &entry.kind {
-            Kind::Directory => {
-                tree.directory(&entry.name)?;
-                directories.insert(entry.name, (entry.mode, entry.mtime));
-                return Ok(());
-            }
-            Kind::File => {
-                let mut file = tree.file(name)?;
-                io::copy(entry.data, &mut file)?;
-                drop(file);
-                tree.stamp(name, Some(entry.mode & KEPT_MODE), entry.mtime)?;
-            }
-            Kind::Symlink(target) => {
-                tree.symlink(name, target)?;
-                tree.stamp(name, None, entry.mtime)?;
-            }
-            Kind::HardLink(first) => tree.hard_link(name, first)?,
-        }
-        Ok(())
-    })?;
-    for (name, (mode, mtime)) in directories.iter().rev() {
-        tree.stamp(name, Some(mode & KEPT_MODE), *mtime)?;
-    }
-    Ok(entries)
 }
 
 /// Copies the picked part of a gzipped tar into another bundle, below `prefix`, but for names
@@ -149,7 +108,8 @@ pub fn copy_entries<W: Write>(
         match entry.kind {
             Kind::Directory => into.directory(&name, entry.mode, entry.mtime)?,
             Kind::File => {
-                into.file(&name, entry.mode, entry.mtime, entry.size, entry.data)?;
+                let Entry { mode, mtime, size, segments, data, .. } = entry;
+                into.segments(&name, mode, mtime, size, &segments, data)?;
             }
             Kind::Symlink(target) => into.symlink(&name, &target, entry.mtime)?,
             Kind::HardLink(first) => {
@@ -182,11 +142,16 @@ pub fn files(
     limits: Limits,
     mut visit: impl FnMut(&[u8], FileFound<'_>) -> Result<(), UnpackError>,
 ) -> Result<(), UnpackError> {
+    // Who takes them one by one takes their holes, too.
+    let mut left = limits.bytes;
     let walked = each(bundle, &Pick::default(), limits, |entry| match &entry.kind {
         Kind::Directory | Kind::Symlink(_) => Ok(()),
         Kind::File => {
-            let mode = entry.mode & KEPT_MODE;
-            visit(&entry.name, FileFound::File { mode, data: entry.data })
+            let Entry { name, mode, size, segments, data, .. } = entry;
+            let too_large = || too_large(limits, &display_name(&name), size, size);
+            left = left.checked_sub(size).ok_or_else(too_large)?;
+            let mut data = Expanded::new(data, &segments, size);
+            visit(&name, FileFound::File { mode: mode & KEPT_MODE, data: &mut data })
         }
         Kind::HardLink(first) => visit(&entry.name, FileFound::Link { first }),
     });
@@ -194,45 +159,47 @@ pub fn files(
 }
 
 /// Walks the entries of the picked part.
-fn each(
+pub(super) fn each(
     bundle: impl Read,
     pick: &Pick,
     limits: Limits,
     mut visit: impl FnMut(Entry<'_>) -> Result<(), UnpackError>,
 ) -> Result<u64, UnpackError> {
-    let mut archive = Archive::new(MultiGzDecoder::new(bundle));
+    let mut archive = Entries::new(MultiGzDecoder::new(bundle));
     let (mut entries, mut bytes) = (0, 0_u64);
-    for raw in archive.entries()? {
-        let mut raw = raw?;
+    while let Some(raw) = archive.next()? {
+        let Raw { kind, name, link, mode, mtime, size, stored, segments } = raw;
+        let shown = display_name(&name);
         entries += 1;
-        bytes = bytes.saturating_add(raw.size());
+        bytes = bytes.saturating_add(stored);
         if entries > limits.entries {
             return Err(UnpackError::TooLarge(format!("{} entries", limits.entries)));
         }
         if bytes > limits.bytes {
-            return Err(UnpackError::TooLarge(format!("{} bytes", limits.bytes)));
+            return Err(too_large(limits, &shown, size, stored));
         }
-        let shown = display_name(&raw.path_bytes());
-        let Some(name) = relative(&raw.path_bytes(), pick, &shown)? else { continue };
-        let kind = match raw.header().entry_type() {
+        let Some(name) = relative(&name, pick, &shown)? else { continue };
+        let kind = match kind {
             EntryType::Directory => Kind::Directory,
-            EntryType::Regular | EntryType::Continuous => Kind::File,
-            EntryType::Symlink => Kind::Symlink(link(&raw)),
-            EntryType::Link => match relative(&link(&raw), pick, &shown)? {
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => Kind::File,
+            EntryType::Symlink => Kind::Symlink(link),
+            EntryType::Link => match relative(&link, pick, &shown)? {
                 Some(first) => Kind::HardLink(first),
                 None => return Err(UnpackError::Dangling(shown)),
             },
             other => return Err(UnpackError::Kind { name: shown, kind: format!("{other:?}") }),
         };
-        let header = raw.header();
-        let (mode, mtime, size) = (header.mode()? & 0o7777, header.mtime()?, raw.size());
-        visit(Entry { kind, name, mode, mtime, size, data: &mut raw })?;
+        let segments = segments.unwrap_or_else(|| vec![Segment { offset: 0, length: size }]);
+        visit(Entry { kind, name, mode, mtime, size, segments, data: &mut archive })?;
     }
     Ok(entries)
 }
 
-fn link<R: Read>(raw: &tar::Entry<'_, R>) -> Vec<u8> {
-    raw.link_name_bytes().unwrap_or_default().into_owned()
+fn too_large(limits: Limits, shown: &str, size: u64, real: u64) -> UnpackError {
+    UnpackError::TooLarge(format!(
+        "{} bytes: '{shown}' has a size of {size} bytes, of which {real} count",
+        limits.bytes
+    ))
 }
 
 /// The name below the picked directory; `None` when it is not part of it.

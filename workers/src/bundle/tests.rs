@@ -1,3 +1,6 @@
+mod changes;
+mod odd;
+
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
@@ -75,7 +78,7 @@ fn listing(root: &Path) -> Vec<u8> {
 }
 
 fn pack(root: &Path) -> Vec<u8> {
-    let (bytes, _) = write_directory(root, "output_workdir", Vec::new()).expect("packs");
+    let (bytes, _) = write_directory(root, "output_workdir", Vec::new(), None).expect("packs");
     bytes
 }
 
@@ -120,9 +123,13 @@ fn what_cannot_be_stored_is_named() {
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).expect("fifo");
     let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("s")).expect("socket");
     fs::write(dir.path().join("f"), "ok").expect("write");
-    let (bundle, skipped) = write_directory(dir.path(), "w", Vec::new()).expect("packs");
-    let named: Vec<_> =
-        skipped.named.iter().map(|entry| (entry.path.as_str(), entry.reason.as_str())).collect();
+    let (bundle, report) = write_directory(dir.path(), "w", Vec::new(), None).expect("packs");
+    let named: Vec<_> = report
+        .skipped
+        .named
+        .iter()
+        .map(|entry| (entry.path.as_str(), entry.reason.as_str()))
+        .collect();
     assert_eq!(named, [("p", "a FIFO cannot be stored"), ("s", "a socket cannot be stored")]);
     let back = unpack_into(&bundle, &Pick::default()).expect("unpacks");
     assert_eq!(fs::read_to_string(back.path().join("f")).expect("read"), "ok");

@@ -11,87 +11,105 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
+use super::descent::{DIRECTORY, Descent, existing, split};
+
 /// The root of what is being filled.
 pub(super) struct Tree {
-    root: OwnedFd,
+    descent: Descent,
 }
-
-const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Tree {
     /// Opens an existing directory.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
-        let root = rustix::fs::open(root, DIRECTORY | OFlags::RDONLY, Mode::empty())?;
-        Ok(Self { root })
+        Ok(Self { descent: Descent::open(root)? })
     }
 
     /// Makes a directory with its parents; what stands in the way as anything else goes.
-    pub(super) fn directory(&self, name: &[u8]) -> io::Result<()> {
-        self.descend(name).map(drop)
+    pub(super) fn directory(&mut self, name: &[u8]) -> io::Result<()> {
+        self.descent.go(name, enter).map(drop)
     }
 
     /// Creates a file, replacing whatever has its name.
-    pub(super) fn file(&self, name: &[u8]) -> io::Result<File> {
-        let (parent, last) = self.parent(name)?;
-        remove(&parent, last)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&parent, last, flags, Mode::RUSR | Mode::WUSR)?.into())
+    pub(super) fn file(&mut self, name: &[u8]) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = self.make(name, &|parent, last| {
+            rustix::fs::openat(parent, last, flags, mode).map(File::from)
+        })?;
+        Ok(file)
     }
 
     /// Makes a symbolic link, replacing whatever has its name.
-    pub(super) fn symlink(&self, name: &[u8], target: &[u8]) -> io::Result<()> {
-        let (parent, last) = self.parent(name)?;
-        remove(&parent, last)?;
-        Ok(rustix::fs::symlinkat(target, &parent, last)?)
+    pub(super) fn symlink(&mut self, name: &[u8], target: &[u8], mtime: i64) -> io::Result<()> {
+        self.make(name, &|parent, last| rustix::fs::symlinkat(target, parent, last))?;
+        self.stamp(name, None, mtime)
     }
 
     /// Gives an existing file of this tree a further name.
-    pub(super) fn hard_link(&self, name: &[u8], first: &[u8]) -> io::Result<()> {
-        let (parent, last) = self.parent(name)?;
-        let (first_parent, first_last) = self.parent(first)?;
-        if name != first {
-            remove(&parent, last)?;
+    pub(super) fn hard_link(&mut self, name: &[u8], first: &[u8]) -> io::Result<()> {
+        let (first_parent, first_last) = split(first);
+        let first_parent = self.descent.go(first_parent, existing)?;
+        let first_parent = rustix::io::fcntl_dupfd_cloexec(first_parent, 0)?;
+        if name == first {
+            return Ok(());
         }
-        Ok(rustix::fs::linkat(&first_parent, first_last, &parent, last, AtFlags::empty())?)
+        self.make(name, &|parent, last| {
+            rustix::fs::linkat(&first_parent, first_last, parent, last, AtFlags::empty())
+        })
+    }
+
+    /// Opens a file of this tree.
+    pub(super) fn read(&mut self, name: &[u8]) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let (parent, last) = split(name);
+        let parent = self.descent.go(parent, existing)?;
+        Ok(rustix::fs::openat(parent, last, flags, Mode::empty())?.into())
     }
 
     /// Sets mode (unless it is a link) and time of an entry; the empty name is the root.
-    pub(super) fn stamp(&self, name: &[u8], mode: Option<u32>, mtime: u64) -> io::Result<()> {
-        let (parent, last) = if name.is_empty() {
-            (rustix::io::fcntl_dupfd_cloexec(&self.root, 0)?, &b"."[..])
-        } else {
-            self.parent(name)?
-        };
+    pub(super) fn stamp(&mut self, name: &[u8], mode: Option<u32>, mtime: i64) -> io::Result<()> {
+        let (parent, last) = if name.is_empty() { (name, &b"."[..]) } else { split(name) };
+        let parent = self.descent.go(parent, existing)?;
         if let Some(mode) = mode {
             let mode = Mode::from_raw_mode(mode);
-            rustix::fs::chmodat(&parent, last, mode, AtFlags::empty())?;
+            rustix::fs::chmodat(parent, last, mode, AtFlags::empty())?;
         }
-        let modified = Timespec { tv_sec: i64::try_from(mtime).unwrap_or(0), tv_nsec: 0 };
-        let omitted = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-        let times = Timestamps { last_access: omitted, last_modification: modified };
-        Ok(rustix::fs::utimensat(&parent, last, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+        Ok(rustix::fs::utimensat(parent, last, &times(mtime), AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// The directory that holds `name`, made with its parents, and the last component.
-    fn parent<'a>(&self, name: &'a [u8]) -> io::Result<(OwnedFd, &'a [u8])> {
-        match name.iter().rposition(|byte| *byte == b'/') {
-            Some(slash) => Ok((self.descend(&name[..slash])?, &name[slash + 1..])),
-            None => Ok((self.descend(b"")?, name)),
+    /// Makes something under a name; what has it already goes.
+    fn make<T>(
+        &mut self,
+        name: &[u8],
+        make: &dyn Fn(&OwnedFd, &[u8]) -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
+        let (parent, last) = split(name);
+        let directory = self.descent.go(parent, enter)?;
+        match make(directory, last) {
+            Err(Errno::EXIST) => {}
+            made => return Ok(made?),
         }
+        remove(directory, last)?;
+        // A directory that went may have been one on the way to where we stood.
+        self.descent.forget();
+        Ok(make(self.descent.go(parent, enter)?, last)?)
     }
+}
 
-    fn descend(&self, name: &[u8]) -> io::Result<OwnedFd> {
-        let mut at = rustix::io::fcntl_dupfd_cloexec(&self.root, 0)?;
-        for component in name.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
-            at = enter(&at, component)?;
-        }
-        Ok(at)
-    }
+/// Sets mode and time of a file that is open.
+pub(super) fn stamp_file(file: &File, mode: u32, mtime: i64) -> io::Result<()> {
+    rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
+    Ok(rustix::fs::futimens(file, &times(mtime))?)
+}
+
+fn times(mtime: i64) -> Timestamps {
+    let omitted = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+    Timestamps { last_access: omitted, last_modification: Timespec { tv_sec: mtime, tv_nsec: 0 } }
 }
 
 /// Opens a child directory, making it when it is not there or is something else.
 fn enter(at: &OwnedFd, component: &[u8]) -> io::Result<OwnedFd> {
-    let open = || rustix::fs::openat(at, component, DIRECTORY | OFlags::RDONLY, Mode::empty());
+    let open = || rustix::fs::openat(at, component, DIRECTORY, Mode::empty());
     match open() {
         Ok(child) => return Ok(child),
         Err(Errno::NOENT) => {}
@@ -108,7 +126,7 @@ fn remove(at: &OwnedFd, name: &[u8]) -> io::Result<()> {
     match rustix::fs::unlinkat(at, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(Errno::ISDIR | Errno::PERM) => {
-            let child = rustix::fs::openat(at, name, DIRECTORY | OFlags::RDONLY, Mode::empty())?;
+            let child = rustix::fs::openat(at, name, DIRECTORY, Mode::empty())?;
             for entry in rustix::fs::Dir::read_from(&child)? {
                 let entry = entry?;
                 if !matches!(entry.file_name().to_bytes(), b"." | b"..") {

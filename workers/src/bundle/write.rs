@@ -1,69 +1,95 @@
-//! Writing bundles: from a directory, or entry by entry.
+//! Writing bundles, entry by entry.
 
-use std::collections::HashMap;
-use std::fs::Metadata;
 use std::io::{self, Read, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
 
-use errand_runner::run_dir;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tar::{Builder, EntryType};
+use tar::EntryType;
 
-use super::entry::{Meta, append};
-use super::skipped::SkipList;
+use super::entry::{self, BLOCK_BYTES, Meta};
+use super::sparse::{Segment, real_bytes};
 
 /// Fast, and nearly as small as the default for what agents leave behind.
 const LEVEL: Compression = Compression::fast();
 
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 128 * 1024;
+
 /// A bundle being written; every name is put below its top-level directory.
 pub struct Writer<W: Write> {
-    builder: Builder<GzEncoder<W>>,
+    out: GzEncoder<W>,
     top: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
     /// Begins a bundle. The directory at its top gets `mode` and `mtime` (seconds).
-    pub fn new(out: W, top: &str, mode: u32, mtime: u64) -> io::Result<Self> {
-        let builder = Builder::new(GzEncoder::new(out, LEVEL));
-        let mut writer = Self { builder, top: top.as_bytes().to_vec() };
+    pub fn new(out: W, top: &str, mode: u32, mtime: i64) -> io::Result<Self> {
+        let out = GzEncoder::new(out, LEVEL);
+        let mut writer = Self { out, top: top.as_bytes().to_vec(), buffer: vec![0; BUFFER_BYTES] };
         writer.directory(b"", mode, mtime)?;
         Ok(writer)
     }
 
     /// Adds a directory; the empty name is the top itself.
-    pub fn directory(&mut self, name: &[u8], mode: u32, mtime: u64) -> io::Result<()> {
+    pub fn directory(&mut self, name: &[u8], mode: u32, mtime: i64) -> io::Result<()> {
         let meta = Meta { kind: EntryType::Directory, mode, mtime, size: 0 };
         let mut name = self.below_top(name);
         name.push(b'/');
-        append(&mut self.builder, &meta, &name, None, &mut io::empty())
+        entry::write(&mut self.out, meta, &name, None, None)
     }
 
     /// Adds a file of exactly `size` bytes. A source that is shorter is padded with zeros, one
-    /// that is longer is cut: the rest of the bundle must stay readable. Says whether that
-    /// was needed.
+    /// that is longer is cut: the rest of the bundle must stay readable. Says whether it was
+    /// shorter.
     pub fn file(
         &mut self,
         name: &[u8],
         mode: u32,
-        mtime: u64,
+        mtime: i64,
         size: u64,
         data: &mut dyn Read,
     ) -> io::Result<bool> {
-        let meta = Meta { kind: EntryType::Regular, mode, mtime, size };
         let mut exact = Exact { data, missing: size, padded: false };
-        let name = self.below_top(name);
-        append(&mut self.builder, &meta, &name, None, &mut exact)?;
+        let whole = [Segment { offset: 0, length: size }];
+        self.segments(name, mode, mtime, size, &whole, &mut exact)?;
         Ok(exact.padded)
     }
 
+    /// Adds a file of which only some segments hold data; `data` gives exactly theirs.
+    pub(super) fn segments(
+        &mut self,
+        name: &[u8],
+        mode: u32,
+        mtime: i64,
+        size: u64,
+        segments: &[Segment],
+        data: &mut dyn Read,
+    ) -> io::Result<()> {
+        let stored = real_bytes(segments);
+        let holes = (stored < size).then_some((segments, size));
+        let kind = if holes.is_some() { EntryType::GNUSparse } else { EntryType::Regular };
+        let meta = Meta { kind, mode, mtime, size: stored };
+        let name = self.below_top(name);
+        entry::write(&mut self.out, meta, &name, None, holes)?;
+        let mut missing = stored;
+        while missing > 0 {
+            let room = usize::try_from(missing).unwrap_or(usize::MAX).min(BUFFER_BYTES);
+            let count = data.read(&mut self.buffer[..room])?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.out.write_all(&self.buffer[..count])?;
+            missing -= count as u64;
+        }
+        entry::pad(&mut self.out, stored)
+    }
+
     /// Adds a symbolic link with its target to the byte.
-    pub fn symlink(&mut self, name: &[u8], target: &[u8], mtime: u64) -> io::Result<()> {
+    pub fn symlink(&mut self, name: &[u8], target: &[u8], mtime: i64) -> io::Result<()> {
         let meta = Meta { kind: EntryType::Symlink, mode: 0o777, mtime, size: 0 };
         let name = self.below_top(name);
-        append(&mut self.builder, &meta, &name, Some(target), &mut io::empty())
+        entry::write(&mut self.out, meta, &name, Some(target), None)
     }
 
     /// Adds a further name of a file that is in the bundle already.
@@ -72,16 +98,17 @@ impl<W: Write> Writer<W> {
         name: &[u8],
         first: &[u8],
         mode: u32,
-        mtime: u64,
+        mtime: i64,
     ) -> io::Result<()> {
         let meta = Meta { kind: EntryType::Link, mode, mtime, size: 0 };
         let (name, first) = (self.below_top(name), self.below_top(first));
-        append(&mut self.builder, &meta, &name, Some(&first), &mut io::empty())
+        entry::write(&mut self.out, meta, &name, Some(&first), None)
     }
 
     /// Ends the bundle and gives the output back, flushed.
-    pub fn finish(self) -> io::Result<W> {
-        let mut out = self.builder.into_inner()?.finish()?;
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.write_all(&[0; 2 * BLOCK_BYTES])?;
+        let mut out = self.out.finish()?;
         out.flush()?;
         Ok(out)
     }
@@ -118,118 +145,4 @@ impl Read for Exact<'_> {
         self.missing -= read as u64;
         Ok(read)
     }
-}
-
-/// Writes a directory tree as a bundle. Nobody may be at work in it any more; what cannot be
-/// stored or read is left out and named. Sorted by name, so that equal trees give equal bundles.
-pub fn write_directory<W: Write>(root: &Path, top: &str, out: W) -> io::Result<(W, SkipList)> {
-    let meta = root.symlink_metadata()?;
-    let writer = Writer::new(out, top, permissions(&meta), seconds(&meta))?;
-    let mut walk = Walk { writer, skipped: SkipList::default(), links: HashMap::new() };
-    walk.children(root, b"")?;
-    Ok((walk.writer.finish()?, walk.skipped))
-}
-
-struct Walk<W: Write> {
-    writer: Writer<W>,
-    skipped: SkipList,
-    /// Device and inode of files with several names → the first name that was written.
-    links: HashMap<(u64, u64), Vec<u8>>,
-}
-
-impl<W: Write> Walk<W> {
-    fn children(&mut self, directory: &Path, below: &[u8]) -> io::Result<()> {
-        let mut names: Vec<_> = match std::fs::read_dir(directory) {
-            Ok(entries) => entries.filter_map(Result::ok).map(|entry| entry.file_name()).collect(),
-            Err(error) => {
-                self.skipped.push(below, reason(&error));
-                return Ok(());
-            }
-        };
-        names.sort_unstable();
-        for name in names {
-            let mut full = below.to_vec();
-            if !full.is_empty() {
-                full.push(b'/');
-            }
-            full.extend_from_slice(name.as_bytes());
-            self.entry(&directory.join(&name), &full)?;
-        }
-        Ok(())
-    }
-
-    fn entry(&mut self, path: &Path, name: &[u8]) -> io::Result<()> {
-        let meta = match path.symlink_metadata() {
-            Ok(meta) => meta,
-            Err(error) => {
-                self.skipped.push(name, reason(&error));
-                return Ok(());
-            }
-        };
-        let kind = meta.file_type();
-        if kind.is_dir() {
-            self.writer.directory(name, permissions(&meta), seconds(&meta))?;
-            self.children(path, name)
-        } else if kind.is_symlink() {
-            match std::fs::read_link(path) {
-                Ok(target) => {
-                    self.writer.symlink(name, target.as_os_str().as_bytes(), seconds(&meta))
-                }
-                Err(error) => {
-                    self.skipped.push(name, reason(&error));
-                    Ok(())
-                }
-            }
-        } else if kind.is_file() {
-            self.file(path, name, &meta)
-        } else {
-            let what = if kind.is_fifo() {
-                "a FIFO"
-            } else if kind.is_socket() {
-                "a socket"
-            } else {
-                "a device"
-            };
-            self.skipped.push(name, format!("{what} cannot be stored"));
-            Ok(())
-        }
-    }
-
-    fn file(&mut self, path: &Path, name: &[u8], meta: &Metadata) -> io::Result<()> {
-        if meta.nlink() > 1 {
-            let inode = (meta.dev(), meta.ino());
-            if let Some(first) = self.links.get(&inode) {
-                let first = first.clone();
-                return self.writer.hard_link(name, &first, permissions(meta), seconds(meta));
-            }
-            self.links.insert(inode, name.to_vec());
-        }
-        let mut file = match run_dir::open_regular(path) {
-            Ok(file) => file,
-            Err(error) => {
-                self.links.remove(&(meta.dev(), meta.ino()));
-                self.skipped.push(name, reason(&error));
-                return Ok(());
-            }
-        };
-        let changed =
-            self.writer.file(name, permissions(meta), seconds(meta), meta.size(), &mut file)?;
-        if changed {
-            self.skipped.push(name, "it shrank while it was saved; padded with zeros");
-        }
-        Ok(())
-    }
-}
-
-fn permissions(meta: &Metadata) -> u32 {
-    meta.mode() & 0o7777
-}
-
-/// Times before 1970 have no place in the header.
-fn seconds(meta: &Metadata) -> u64 {
-    u64::try_from(meta.mtime()).unwrap_or(0)
-}
-
-fn reason(error: &io::Error) -> String {
-    error.kind().to_string()
 }

@@ -6,6 +6,7 @@ mod leftovers;
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -17,12 +18,13 @@ use serde_json::Value;
 use streams::id::Attempt;
 use streams::snapshot::ObjectRef;
 use tokio::process::{Child, Command};
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use self::cgroups::Groups;
 use super::cgroup::Detected;
 use super::{Error, Executor, Places, RunName, RunPlan};
-use crate::bundle::{self, Limits, Pick, UnpackError};
+use crate::bundle::{self, Given, UnpackError, remove_tree};
 use crate::store::{Store, drain};
 
 /// How long a runner may take to pass its start gate.
@@ -86,31 +88,42 @@ impl Process {
         for directory in [partial.root(), &partial.base(), &partial.home(), &partial.tmp()] {
             make(directory)?;
         }
+        let mut given = Given::create(partial.root())?;
         // The agent's own files first: the working directory may lie among them.
         if let Some(ethos) = &plan.ethos {
-            self.unpack(ethos, partial.base()).await?;
+            if let Ok(within) = workspace.strip_prefix(partial.base()) {
+                given.set_within(within.as_os_str().as_bytes());
+            }
+            given = self.unpack(ethos, partial.base(), given).await?;
+            given.set_within(b"");
         }
         make(&workspace)?;
-        self.unpack(&plan.workdir, workspace).await?;
+        let given = self.unpack(&plan.workdir, workspace, given).await?;
+        spawn_blocking(move || given.finish()).await.map_err(io::Error::other)??;
         partial.write_launch(&plan.launch)?;
         fs::rename(partial.root(), self.dir(run).root())?;
         File::open(&self.runs)?.sync_all()?;
         Ok(())
     }
 
-    async fn unpack(&self, bundle: &ObjectRef, into: PathBuf) -> Result<(), Error> {
+    /// Unpacks a bundle, and notes what the agent is given with it.
+    async fn unpack(
+        &self,
+        bundle: &ObjectRef,
+        into: PathBuf,
+        mut given: Given,
+    ) -> Result<Given, Error> {
         let object = self.store.fetch(bundle).await?.ok_or_else(|| {
             Error::Impossible(format!("bundle {} is not in the object store", bundle.key))
         })?;
         let mut body = object.into_read();
-        let unpacking = tokio::task::spawn_blocking(move || {
-            let unpacked =
-                bundle::unpack(&mut body, &Pick::default(), &into, "", Limits::default());
+        let unpacking = spawn_blocking(move || {
+            let unpacked = bundle::unpack_given(&mut body, &into, &mut given);
             drain(body).map_err(|error| Error::Unavailable(error.to_string()))?;
-            Ok::<_, Error>(unpacked)
+            Ok::<_, Error>(unpacked.map(|_| given))
         });
         match unpacking.await.map_err(|error| Error::Unavailable(error.to_string()))?? {
-            Ok(_) => Ok(()),
+            Ok(given) => Ok(given),
             Err(UnpackError::Io(error)) => Err(error.into()),
             Err(error) => Err(Error::Impossible(error.to_string())),
         }
@@ -194,7 +207,7 @@ impl Executor for Process {
         let (dir, groups) = (self.dir(run), self.groups.clone());
         let run = run.to_string();
         let sweep = move || groups.end(&run, &dir).and_then(|()| leftovers::end(&run));
-        let swept = tokio::task::spawn_blocking(sweep).await;
+        let swept = spawn_blocking(sweep).await;
         swept.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
     }
 
@@ -215,7 +228,7 @@ impl Executor for Process {
         }
         let remove =
             move || groups.end(&run.to_string(), &dir).and_then(|()| remove_tree(dir.root()));
-        let removed = tokio::task::spawn_blocking(remove).await;
+        let removed = spawn_blocking(remove).await;
         removed.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
     }
 
@@ -278,28 +291,16 @@ fn make(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)
 }
 
-/// Removes a tree that its agent may have made unwritable.
-fn remove_tree(root: &Path) -> io::Result<()> {
-    if fs::remove_dir_all(root).is_ok() {
-        return Ok(());
-    }
-    make_writable(root);
-    fs::remove_dir_all(root)
-}
-
-fn make_writable(directory: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let _ = fs::set_permissions(directory, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok) {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            make_writable(&entry.path());
-        }
-    }
-}
-
 /// What a bundle or a name does to the disk once, it does again.
-const LASTING: [Errno; 6] =
-    [Errno::NAMETOOLONG, Errno::NOTDIR, Errno::ISDIR, Errno::LOOP, Errno::INVAL, Errno::ILSEQ];
+const LASTING: [Errno; 7] = [
+    Errno::NAMETOOLONG,
+    Errno::NOTDIR,
+    Errno::ISDIR,
+    Errno::LOOP,
+    Errno::INVAL,
+    Errno::ILSEQ,
+    Errno::FBIG,
+];
 
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {

@@ -52,6 +52,12 @@ pub fn result_file(workspace: &str, job: JobId, attempt: Attempt, name: &str) ->
     format!("jobs/{workspace}/{job}/{attempt}/files/{name}")
 }
 
+/// All that an agent changed in its working directory, where that is too much for a fact. No
+/// result has a slash in its name, so none is in the way.
+pub fn output_changes(workspace: &str, job: JobId, attempt: Attempt) -> String {
+    format!("jobs/{workspace}/{job}/{attempt}/output_workdir/output_changes.json")
+}
+
 /// Log lines beyond those that ride in messages: by attempt, the number of the first, and how
 /// far they reach, so that a chunk is never written again with other lines.
 pub fn log_chunk(workspace: &str, job: JobId, attempt: Attempt, first: u64, end: u64) -> String {

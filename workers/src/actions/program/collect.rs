@@ -52,6 +52,7 @@ pub(super) async fn save(
             Ok(mut saved) => {
                 let more = saved.skipped.len().saturating_sub(SKIPPED_NAMED);
                 saved.skipped.truncate(SKIPPED_NAMED);
+                saved.changed_while_saved.truncate(SKIPPED_NAMED);
                 saved.skipped_more += more as u64;
                 saved.secret_detected = of_result(&name, secrets);
                 done.results.push(saved);

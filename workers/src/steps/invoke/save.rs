@@ -49,12 +49,12 @@ impl Invoke {
         }
         fault::point(StepName::Invoke, Point::Saving).await;
         let secrets = &told.secrets_found;
-        for (name, root, secrets) in [
-            (name::OUTPUT_WORKDIR, places.workdir, &secrets.workdir),
-            (name::OUTPUT_ARTIFACTS, places.artifacts, &secrets.artifacts),
+        for (name, root, given, secrets) in [
+            (name::OUTPUT_WORKDIR, places.workdir, Some(places.root.clone()), &secrets.workdir),
+            (name::OUTPUT_ARTIFACTS, places.artifacts, None, &secrets.artifacts),
         ] {
             let saved = match own(&places.root, &root) {
-                Ok(()) => self.in_time(job, name, results.directory(name, root)).await,
+                Ok(()) => self.in_time(job, name, results.compared(name, root, given)).await,
                 Err(source) => Err(SaveError::Read { name: name.to_owned(), source }),
             };
             let marked =
