@@ -1,7 +1,7 @@
 //! Saving results: streamed, verified, and listed only when they are whole.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use errand_runner::run_dir;
 use jiff::Timestamp;
@@ -217,7 +217,7 @@ impl Results {
 /// the platform to files of its own.
 pub(crate) fn own(run: &Path, root: &Path) -> io::Result<()> {
     if root.symlink_metadata().is_err() {
-        fs::create_dir_all(root)?;
+        run_dir::make_inside(run, root)?;
     }
     let leads_out = !root.canonicalize()?.starts_with(run.canonicalize()?);
     if leads_out || root.symlink_metadata()?.is_symlink() {

@@ -1,9 +1,9 @@
 //! The workspace and the artifacts directory of an agent, which must lie inside the Fabric base.
 
-use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use errand_runner::run_dir;
 use serde_json::Value;
 
 /// Both directories, absolute.
@@ -36,24 +36,12 @@ impl AgentDirs {
     /// Creates both, and makes sure that no link leads them out of the base.
     pub(crate) fn create(&self, base: &Path) -> Result<(), Error> {
         for (what, path) in [("workspace", &self.workspace), ("artifacts", &self.artifacts)] {
-            fs::create_dir_all(path).map_err(|source| Error::Create {
-                what,
-                path: path.clone(),
-                source,
+            run_dir::make_inside(base, path).map_err(|source| match source.kind() {
+                io::ErrorKind::InvalidInput => Error::Outside(what),
+                _ => Error::Create { what, path: path.clone(), source },
             })?;
-            if !is_inside(base, path) {
-                return Err(Error::Outside(what));
-            }
         }
         Ok(())
-    }
-}
-
-/// Whether a path, all links followed, is the base or below it.
-pub(crate) fn is_inside(base: &Path, path: &Path) -> bool {
-    match (base.canonicalize(), path.canonicalize()) {
-        (Ok(base), Ok(path)) => path.starts_with(base),
-        _ => false,
     }
 }
 

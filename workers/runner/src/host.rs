@@ -17,13 +17,12 @@ use serde_json::{Map, Value, json};
 use crate::fabric::{Plan, Runtime};
 use crate::report::{self, Invoked, Raised, Report};
 use crate::translate::{self, Surroundings};
-use crate::{limit, script};
+use crate::{confine, limit, script};
 
 /// Runs the agent of the launch in `dir`; `secrets` are the names of its secret variables.
 pub(crate) fn run(dir: &Path, secrets: &[&str]) -> ExitCode {
-    // Without a supervisor nobody keeps the time limit, so the host goes with it. Both calls
-    // cannot fail here: the signal exists, and a fresh child leads no group.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    die_with_the_supervisor();
+    // It cannot fail: a fresh child leads no group.
     let _ = setsid();
     let run = RunDir::new(dir);
     match conduct(&run, secrets) {
@@ -35,9 +34,22 @@ pub(crate) fn run(dir: &Path, secrets: &[&str]) -> ExitCode {
     }
 }
 
+/// Without a supervisor nobody keeps the time limit, so the host goes with it. It cannot fail:
+/// the signal exists.
+fn die_with_the_supervisor() {
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+}
+
 fn conduct(run: &RunDir, secrets: &[&str]) -> io::Result<()> {
     let launch = run.launch()?;
     launch.cgroup.as_ref().map_or(Ok(()), Cgroup::join)?;
+    // Before anything of the agent is read or done.
+    if let Err(error) = confine::enter(run, &launch) {
+        let refused = Raised::refused(Failure::AgentFailed, error.to_string());
+        return write_report(run, &Report::Raised(refused));
+    }
+    // Another user's process starts without it.
+    die_with_the_supervisor();
     let promised = limit::deadline(limit::now(), &launch);
     let plan = match plan(run, &launch, secrets, promised) {
         Ok(plan) => plan,
@@ -69,16 +81,24 @@ fn plan(
     secrets: &[&str],
     promised: jiff::Timestamp,
 ) -> Result<Plan, Raised> {
-    let own = run.root().join("adapters");
+    let own = run.io().join("adapters");
     script::write_descriptor(&own, run.root(), launch.output_limit_bytes).map_err(|error| {
         Raised::refused(Failure::DiskFull, format!("cannot write the adapter descriptor: {error}"))
     })?;
     let given = launch.adapter_dirs.iter().map(PathBuf::from);
+    let given: Vec<_> = given.filter(|dir| dir.is_dir()).collect();
+    if let Some(closed) = given.iter().find(|dir| fs::read_dir(dir).is_err()) {
+        let reason = format!(
+            "the agent's user cannot read the adapter directory {0}: chmod o+rx {0}",
+            closed.display()
+        );
+        return Err(Raised::refused(Failure::AdapterMissing, reason));
+    }
     let config = translate::fabric_config(
         launch,
         &Surroundings {
             base: &run.base(),
-            adapter_dirs: std::iter::once(own).chain(given.filter(|dir| dir.is_dir())).collect(),
+            adapter_dirs: std::iter::once(own).chain(given).collect(),
             secrets,
             deadline: promised,
         },
@@ -125,7 +145,11 @@ fn with_deadline(mut context: Map<String, Value>, deadline: &str) -> Map<String,
 fn write_report(run: &RunDir, report: &Report) -> io::Result<()> {
     let path = report::report_path(run);
     report::write(&path, report).or_else(|_| {
-        fs::remove_dir_all(run.tmp())?;
+        // The directory itself stays: it is not the host's to remove.
+        for entry in fs::read_dir(run.tmp())?.flatten() {
+            let path = entry.path();
+            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+        }
         report::write(&path, report)
     })
 }

@@ -42,6 +42,9 @@ pub struct Launch {
     pub adapter_dirs: Vec<String>,
     /// The Python interpreter of Python adapters.
     pub python: Option<String>,
+    /// What else outside the run directory the agent must be able to read.
+    #[serde(default)]
+    pub readable: Vec<PathBuf>,
     /// Bytes of stdout and of stderr of a script that are kept; what is beyond is counted and cut.
     pub output_limit_bytes: u64,
     /// What the agent's processes may use together.

@@ -9,6 +9,7 @@
 //! started       created exclusively by the supervisor; it holds a lock on it while it lives
 //! lease         touched by the worker; too old = nobody holds the claim any more
 //! stop          created by the worker: end the run now, for the reason inside
+//! io/           what the processes inside leave for the supervisor
 //! base/         the Fabric base directory: ethos tree, workspace/, artifacts/
 //! home/ tmp/    HOME and TMPDIR of the agent, outside the base
 //! runner.err    what the supervisor says on stderr (created by the worker)
@@ -16,14 +17,19 @@
 //! outcome.json  written last and atomically, whatever happened
 //! ```
 //!
+//! Only `base`, `home`, `tmp` and `io` are the agent's, by owner or by Landlock; the rest it can
+//! neither read nor write (see [`Sandbox`]).
+//!
 //! Nothing here knows NATS, S3 or SQL.
 
+pub mod abilities;
 pub mod cgroup;
 pub mod launch;
 pub mod log_line;
 pub mod outcome;
 pub mod run_dir;
 
+pub use abilities::Abilities;
 pub use launch::{Cgroup, Launch, Limits, Network, SHORTEST_MASKED, Sandbox};
 pub use log_line::{LogLine, LogStream};
 pub use outcome::{End, Failure, Outcome, SecretsFound, Usage};

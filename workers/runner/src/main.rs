@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 mod agent_dirs;
+mod confine;
 mod fabric;
 mod host;
 mod limit;
@@ -22,7 +23,7 @@ mod translate;
 mod tree;
 
 const USAGE: &str = "usage: errand-runner supervise DIR\n\
-    (the subcommands `host` and `script-adapter` are started by the supervisor)";
+    (`host` and `script-adapter` are started by the supervisor, `probe` by the worker)";
 
 fn main() -> ExitCode {
     let arguments = std::env::args_os().skip(1).map(OsString::into_string);
@@ -35,6 +36,10 @@ fn main() -> ExitCode {
         ["host", dir, secrets @ ..] => host::run(Path::new(dir), secrets),
         ["script-adapter", dir, output_limit] => match output_limit.parse() {
             Ok(output_limit) => script::serve(Path::new(dir), output_limit),
+            Err(_) => usage(),
+        },
+        ["probe", first_id, dir] => match first_id.parse() {
+            Ok(first_id) => confine::probe(first_id, Path::new(dir)),
             Err(_) => usage(),
         },
         ["--version"] => {

@@ -1,4 +1,4 @@
-//! What the processes inside tell the supervisor, through files in the run directory.
+//! What the processes inside tell the supervisor, through files in `io/` of the run directory.
 //!
 //! The host writes `invoked` when the invocation begins and `host.json` when it has ended; output
 //! of the agent grows in three more. Nothing here is masked: the supervisor masks what it passes
@@ -95,27 +95,27 @@ impl Raised {
 
 /// Where the beginning of the invocation is noted.
 pub(crate) fn invoked_path(run: &RunDir) -> PathBuf {
-    run.root().join("invoked")
+    run.io().join("invoked")
 }
 
 /// Where its end is noted.
 pub(crate) fn report_path(run: &RunDir) -> PathBuf {
-    run.root().join("host.json")
+    run.io().join("host.json")
 }
 
 /// A second name of the adapter's stderr, which Fabric deletes under its first one.
 pub(crate) fn adapter_stderr_path(run: &RunDir) -> PathBuf {
-    run.root().join("adapter.stderr")
+    run.io().join("adapter.stderr")
 }
 
 /// What a script wrote on stdout so far.
 pub(crate) fn stdout_path(run: &RunDir) -> PathBuf {
-    run.root().join("agent.stdout")
+    run.io().join("agent.stdout")
 }
 
 /// What a script wrote on stderr so far.
 pub(crate) fn stderr_path(run: &RunDir) -> PathBuf {
-    run.root().join("agent.stderr")
+    run.io().join("agent.stderr")
 }
 
 /// Writes one of the host's two so that a reader sees all of it or nothing. It need not survive a loss

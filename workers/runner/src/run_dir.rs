@@ -71,6 +71,11 @@ impl RunDir {
         self.root.join("tmp")
     }
 
+    /// What the Fabric host and our adapter write for the supervisor.
+    pub fn io(&self) -> PathBuf {
+        self.root.join("io")
+    }
+
     /// The masked log.
     pub fn log(&self) -> PathBuf {
         self.root.join("agent.log")
@@ -173,6 +178,24 @@ impl RunDir {
             Err(error) if is_passing(&error) => Err(error),
             Err(_) => Ok(Life::Lost),
         }
+    }
+}
+
+/// Makes a directory below `base` with its parents. A link on the way may lead elsewhere in the
+/// base, but not out of it: nothing is made outside.
+pub fn make_inside(base: &Path, directory: &Path) -> io::Result<()> {
+    let there = directory.ancestors().find(|path| path.symlink_metadata().is_ok());
+    if !there.is_some_and(|there| is_inside(base, there)) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it leads out of the base"));
+    }
+    fs::create_dir_all(directory)
+}
+
+/// Whether a path, all links followed, is the base or below it.
+pub fn is_inside(base: &Path, path: &Path) -> bool {
+    match (base.canonicalize(), path.canonicalize()) {
+        (Ok(base), Ok(path)) => path.starts_with(base),
+        _ => false,
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{limit, tree};
 mod left_stderr;
 mod limits;
 mod output;
+mod ownership;
 mod prepare;
 mod session;
 mod verdict;

@@ -180,6 +180,7 @@ impl Programs {
             env: variables.map(|(name, value)| (name.to_owned(), value)).into_iter().collect(),
             adapter_dirs: Vec::new(),
             python: None,
+            readable: run.manifest.file.parent().map(Into::into).into_iter().collect(),
             output_limit_bytes: self.output_limit_bytes,
             limits: RunPlan::limits(&snapshot.resources),
             cgroup: None,

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use errand_runner::{LogStream, run_dir};
 
-use crate::agent_dirs;
 use crate::log::{Follower, Log};
 
 const NAME: &str = "stderr.txt";
@@ -24,7 +23,7 @@ const ENTRIES: usize = 100_000;
 
 /// Logs what is under `artifacts`, but for the files that the log has already.
 pub(super) fn log(log: &mut Log, base: &Path, artifacts: &Path, known: &[PathBuf]) {
-    if !agent_dirs::is_inside(base, artifacts) {
+    if !run_dir::is_inside(base, artifacts) {
         return;
     }
     let mut found = find(artifacts);

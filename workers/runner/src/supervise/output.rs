@@ -8,10 +8,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use errand_runner::RunDir;
+use errand_runner::{RunDir, run_dir};
 use serde_json::{Value, json};
 
-use crate::{agent_dirs, report};
+use crate::report;
 
 /// What was moved, as Fabric lists artifacts, and what went wrong.
 #[derive(Default)]
@@ -46,12 +46,12 @@ pub(super) fn keep(run: &RunDir, artifacts: &Path, is_in_result: bool) -> Kept {
 }
 
 fn move_in(spool: &Path, base: &Path, artifacts: &Path, name: &str) -> io::Result<PathBuf> {
-    fs::create_dir_all(artifacts)?;
-    if !agent_dirs::is_inside(base, artifacts) {
-        return Err(io::Error::other(
+    run_dir::make_inside(base, artifacts).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => io::Error::other(
             "the agent has replaced the directory by a link out of its base directory",
-        ));
-    }
+        ),
+        _ => error,
+    })?;
     let target = free_name(artifacts, name);
     fs::rename(spool, &target)?;
     Ok(target)

@@ -2,15 +2,17 @@
 //! the Fabric host in a clean environment.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use errand_runner::{Failure, Launch, RunDir, run_dir};
 
-use super::allowed_variables;
+use super::{allowed_variables, ownership};
 use crate::agent_dirs::{self, AgentDirs};
+use crate::confine;
 use crate::report::Raised;
 
 /// The launch format that this program reads.
@@ -71,11 +73,13 @@ pub(super) fn prepare(run: &RunDir) -> Result<Prepared, Error> {
         }
     }
     let doing = "create the agent's HOME and TMPDIR";
-    for dir in [run.base(), run.home(), run.tmp()] {
+    for dir in [run.base(), run.home(), run.tmp(), run.io()] {
         fs::create_dir_all(dir).map_err(|source| Error::Io { doing, source })?;
     }
     let dirs = AgentDirs::of(&run.base(), &launch.agent)?;
     dirs.create(&run.base())?;
+    let doing = "give the agent's directories to its user";
+    ownership::settle(run, launch.sandbox).map_err(|source| Error::Io { doing, source })?;
     Ok(Prepared { launch, secrets, dirs })
 }
 
@@ -114,13 +118,20 @@ pub(super) fn start_host(run: &RunDir, prepared: &Prepared) -> Result<Child, Err
             .env("ERRAND_RUN", &launch.run)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(File::create(host_stderr_path(run))?);
-        if let Some(python) = &launch.python {
-            command.env("ADAPTER_PYTHON", python);
+            .stderr(private_file(&host_stderr_path(run))?);
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", confine::usable_path(&path, launch.sandbox));
+        }
+        if let Some(python) = confine::interpreter(launch) {
+            command.env(confine::ADAPTER_PYTHON, python);
         }
         command.spawn()
     };
     spawn().map_err(|source| Error::Io { doing: "start the Fabric host", source })
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 /// The last words of the host itself, such as a failed clean-up or a panic.

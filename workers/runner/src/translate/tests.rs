@@ -24,6 +24,7 @@ fn launch(agent: Value) -> Launch {
         ]),
         adapter_dirs: Vec::new(),
         python: None,
+        readable: Vec::new(),
         output_limit_bytes: 1,
         limits: Limits::default(),
         cgroup: None,

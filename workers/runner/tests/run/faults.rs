@@ -72,7 +72,7 @@ fn a_command_that_is_not_there_is_named() {
 fn case_c8_a_script_that_kills_its_adapter_is_a_crash() {
     // What is still in a pipe dies with its reader, so the script waits until it was read.
     let script = "echo words; echo trouble >&2; \
-        until [ -s ../../agent.stdout ] && [ -s ../../agent.stderr ]; do sleep 0.01; done; \
+        until [ -s ../../io/agent.stdout ] && [ -s ../../io/agent.stderr ]; do sleep 0.01; done; \
         kill -9 $PPID; sleep 600";
     let done = Scene::new(script).run();
     done.assert_end(End::Raised, Some(Failure::AgentCrashed));

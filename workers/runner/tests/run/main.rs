@@ -9,4 +9,5 @@ mod faults;
 mod formats;
 mod input;
 mod output;
+mod sandbox;
 mod silence;

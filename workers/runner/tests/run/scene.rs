@@ -69,6 +69,7 @@ impl Scene {
             env: BTreeMap::new(),
             adapter_dirs: Vec::new(),
             python: None,
+            readable: Vec::new(),
             output_limit_bytes: 16 * 1024 * 1024,
             limits: Limits::default(),
             cgroup: None,
@@ -107,16 +108,26 @@ impl Scene {
         self
     }
 
-    pub(crate) fn start(&self) -> Child {
+    /// What a worker leaves for the supervisor.
+    pub(crate) fn write(&self) {
         self.run.write_launch(&self.launch).expect("room on the disk");
         if !self.secrets.is_empty() {
             run_dir::write_json(&self.run.secrets(), &self.secrets, 0o600)
                 .expect("room on the disk");
         }
+    }
+
+    pub(crate) fn start(&self) -> Child {
+        self.start_with(&[])
+    }
+
+    pub(crate) fn start_with(&self, variables: &[(&str, &str)]) -> Child {
+        self.write();
         Command::new(PROGRAM)
             .arg("supervise")
             .arg(self.run.root())
             .env("AWS_SECRET_ACCESS_KEY", "w0rker")
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .spawn()
             .expect("the program was built")

@@ -44,6 +44,7 @@ pub(super) fn plan(
         env: variables(job, snapshot, run),
         adapter_dirs: invoke.settings.adapter_dirs.clone(),
         python: invoke.settings.python.clone(),
+        readable: Vec::new(),
         output_limit_bytes: invoke.settings.output_limit_bytes,
         limits: RunPlan::limits(&snapshot.resources),
         cgroup: None,
