@@ -12,12 +12,15 @@ mod platform;
 mod postgres;
 #[path = "../it/harness/processes.rs"]
 mod processes;
+#[path = "../it/harness/scratch.rs"]
+mod scratch;
 
 pub(crate) use api::Api;
 pub(crate) use job::Job;
 pub(crate) use platform::{Options, Platform};
 pub(crate) use postgres::Server as Postgres;
 pub(crate) use processes::{eventually, running_with_argument};
+pub(crate) use scratch::open_directory;
 
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ async fn re_created_consumers_run_no_agent_and_no_action_again() {
     let platform = Platform::start().await;
     let runs = platform.scratch().join("runs");
     let api = platform.api();
-    let script = format!("echo run >> {}; echo done", runs.display());
+    let script = format!("umask 0; echo run >> {}; echo done", runs.display());
     let mut jobs = Vec::new();
     for _ in 0..3 {
         let job = api.script(&script, json!({})).await;

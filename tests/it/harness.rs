@@ -9,6 +9,7 @@ mod platform;
 #[path = "../../src/records/tests/postgres.rs"]
 mod postgres;
 mod processes;
+mod scratch;
 mod stall;
 
 pub use api::Api;
@@ -20,6 +21,7 @@ pub(crate) use postgres::Server as Postgres;
 pub use processes::{
     eventually, is_running, processes_of_runs, resident_mib, running_with_argument,
 };
+pub use scratch::open_directory;
 pub use stall::Stall;
 
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Api, Job, Options, Platform};
+use crate::harness::{Api, Job, Options, Platform, open_directory};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -35,7 +35,7 @@ async fn ask(api: &Api, job: &Job, what: &str) -> Value {
 #[tokio::test]
 async fn a_paused_job_lets_others_pass_and_runs_once_when_it_is_resumed() {
     let platform = one_slot().await;
-    let (api, scratch) = (platform.api(), TempDir::new().expect("a temporary directory"));
+    let (api, scratch) = (platform.api(), open_directory());
     let (first, go) = blocker(&api, &scratch).await;
     assert_eq!(ask(&api, &first, "pause").await, "active", "an agent that runs goes on");
     let runs = scratch.path().join("runs");
@@ -63,7 +63,7 @@ async fn a_paused_job_lets_others_pass_and_runs_once_when_it_is_resumed() {
 #[tokio::test]
 async fn a_paused_job_can_be_cancelled_and_survives_a_restart() {
     let mut platform = one_slot().await;
-    let (api, scratch) = (platform.api(), TempDir::new().expect("a temporary directory"));
+    let (api, scratch) = (platform.api(), open_directory());
     let (_, go) = blocker(&api, &scratch).await;
     let held = api.script("echo done", json!({})).await;
     ask(&api, &held, "pause").await;

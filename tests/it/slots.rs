@@ -17,7 +17,7 @@ async fn twenty_jobs_in_two_slots_all_complete_and_waiting_is_not_counted() {
     // Each agent counts how many run beside it. One second in two slots makes the last wait
     // ten times its own limit.
     let script = format!(
-        "echo x >> {t}.$$; ls {t}.* | wc -l >> {m}; sleep 1; rm {t}.$$; echo done",
+        "umask 0; echo x >> {t}.$$; ls {t}.* | wc -l >> {m}; sleep 1; rm {t}.$$; echo done",
         t = together.display(),
         m = most.display()
     );

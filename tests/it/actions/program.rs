@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{LATER, SOON, failed, followed_by};
-use crate::harness::{Options, Platform, eventually, running_with_argument};
+use crate::harness::{Options, Platform, eventually, open_directory, running_with_argument};
 
 const KIND: &str = "insights.analysis";
 
@@ -44,7 +44,7 @@ struct Installed {
 }
 
 async fn with(script: &str, more: Value) -> Installed {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = open_directory();
     let platform = Platform::with(actions(directory.path(), script, more)).await;
     Installed { platform, directory }
 }
@@ -151,7 +151,7 @@ async fn a_program_has_its_time_and_its_names() {
 
 #[tokio::test]
 async fn nothing_follows_an_agent_that_failed() {
-    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let scratch = open_directory();
     let runs = scratch.path().join("runs");
     let Installed { platform, .. } =
         with(&format!("echo ran > {}", runs.display()), json!({})).await;
@@ -164,7 +164,7 @@ async fn nothing_follows_an_agent_that_failed() {
 /// What a job was admitted with is looked at again where it is about to run.
 #[tokio::test]
 async fn an_action_that_is_uninstalled_or_changed_keeps_its_agent_from_being_run() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = open_directory();
     let changed = directory.path().join("changed");
     let write = |schema: Value| {
         let manifest = json!({
@@ -218,7 +218,7 @@ async fn exists(path: &Path) {
 /// The platform may die: the action goes on without it, and is found again.
 #[tokio::test]
 async fn killed_while_a_program_runs() {
-    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let scratch = open_directory();
     let (script, runs, go) = waiting(scratch.path());
     let installed = with(&script, json!({})).await;
     let job = followed_by(&installed.platform.api(), "echo ok", KIND, json!({})).await;
@@ -235,7 +235,7 @@ async fn killed_while_a_program_runs() {
 /// the lease of one that waited for a slot would run out.
 #[tokio::test]
 async fn programs_that_run_need_no_slot() {
-    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let scratch = open_directory();
     let script = format!(
         r#"cd {}; who=$(sed 's/.*"who":"\([a-z]*\)".*/\1/'); touch $who.runs
         until [ -f $who.go ]; do sleep 0.1; done"#,
@@ -260,7 +260,7 @@ async fn programs_that_run_need_no_slot() {
 /// run again.
 #[tokio::test]
 async fn killed_with_its_supervisor_while_a_program_runs() {
-    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let scratch = open_directory();
     let (script, runs, _) = waiting(scratch.path());
     let mut installed = with(&script, json!({})).await;
     let job = followed_by(&installed.platform.api(), "echo ok", KIND, json!({})).await;
@@ -282,7 +282,7 @@ async fn killed_with_its_supervisor_while_a_program_runs() {
 
 #[test]
 fn a_wrong_manifest_is_said_at_the_start() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = open_directory();
     let options = actions(directory.path(), "", json!({"heading": "x"}));
     let up = std::process::Command::new(env!("CARGO_BIN_EXE_errand"))
         .args(["up", "--listen", "127.0.0.1:0", "--data-dir"])

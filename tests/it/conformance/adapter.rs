@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Options, Platform};
+use crate::harness::{Options, Platform, open_directory};
 
 const KIND: &str = "nvidia.fabric.test";
 
@@ -18,7 +18,7 @@ pub struct Adapter {
 impl Adapter {
     /// An adapter that starts, and on `invoke` runs `answer`, which writes one line of protocol.
     pub async fn start(answer: &str) -> Self {
-        let dir = TempDir::new().expect("a temporary directory");
+        let dir = open_directory();
         let descriptor = json!({
             "contract_version": "fabric.adapter/v1alpha2",
             "adapter_id": KIND,

@@ -14,7 +14,7 @@ use streams::topology::Limits;
 use tempfile::TempDir;
 
 use super::processes::{eventually, is_running, processes_of_runs};
-use super::{Api, running_with_argument};
+use super::{Api, open_directory, running_with_argument};
 
 /// How long a platform may take to come up on a machine that runs other tests beside.
 const READY: Duration = Duration::from_secs(30);
@@ -62,6 +62,7 @@ impl Options {
 /// A running platform.
 pub struct Platform {
     data: TempDir,
+    scratch: TempDir,
     child: Child,
     /// What `run.json` says.
     pub run: Value,
@@ -78,10 +79,10 @@ impl Platform {
     /// Starts one.
     pub async fn with(options: Options) -> Self {
         let data = TempDir::new().expect("a temporary directory");
-        Self::on(data, options)
+        Self::on(data, open_directory(), options)
     }
 
-    fn on(data: TempDir, options: Options) -> Self {
+    fn on(data: TempDir, scratch: TempDir, options: Options) -> Self {
         let started = Instant::now();
         let log = File::options()
             .create(true)
@@ -105,7 +106,7 @@ impl Platform {
         assert!(ready_after < READY, "ready only after {ready_after:?}");
         let run = fs::read(data.path().join("data/run.json")).expect("run.json is there");
         let run = serde_json::from_slice(&run).expect("run.json is JSON");
-        Self { data, child, run, ready_after }
+        Self { data, scratch, child, run, ready_after }
     }
 
     /// Kills the platform; its queue must die with it at once. Agents are not part of the
@@ -121,7 +122,8 @@ impl Platform {
     /// Starts again on the same data, after [`Platform::kill`].
     pub async fn restart(mut self, options: Options) -> Self {
         let data = std::mem::replace(&mut self.data, TempDir::new().expect("a directory"));
-        Self::on(data, options)
+        let scratch = std::mem::replace(&mut self.scratch, open_directory());
+        Self::on(data, scratch, options)
     }
 
     /// The API.
@@ -156,9 +158,7 @@ impl Platform {
 
     /// A directory that the platform does not touch, for what agents leave outside.
     pub fn scratch(&self) -> PathBuf {
-        let scratch = self.data.path().join("scratch");
-        fs::create_dir_all(&scratch).expect("it can be made");
-        scratch
+        self.scratch.path().to_owned()
     }
 
     /// The data directory.
