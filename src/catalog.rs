@@ -53,6 +53,8 @@ pub struct Settings {
     pub profile: Profile,
     /// The installed post-run actions.
     pub actions: Arc<Registry>,
+    /// Why no job may have secrets, where that is so.
+    pub secrets_refused: Option<String>,
 }
 
 /// What the executor behind a profile can honour.
@@ -85,6 +87,7 @@ impl Default for Settings {
             default_image: None,
             profile,
             actions: Arc::new(Registry::built_in(Webhooks::new(false))),
+            secrets_refused: None,
         }
     }
 }

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 pub use layers::{Error, Overrides};
 pub use value::Secret;
 
+use workers::executor::process::confinement::{IdRange, Network, Wanted};
+
 use section::sections;
 
 sections! {
@@ -75,6 +77,15 @@ sections! {
         staging_seconds: u64 = 3600,
         /// Seconds that saving a job's results may take; the agent's own limit has no part in it.
         saving_seconds: u64 = 3600,
+        /// What keeps agents from the platform's files and from each other: `user` (each run is
+        /// another user of the machine; takes root), `landlock`, `none`, or `auto`: the first of
+        /// these that can be had, but no secrets where that is none.
+        sandbox: Wanted = Wanted::Auto,
+        /// Which network agents see: `host`, the machine's, or `none`, a loopback of their own.
+        network: Network = Network::Host,
+        /// The users that runs are given, as the first one's number and how many there are.
+        /// Platforms on one machine need users of their own.
+        agent_ids: IdRange = IdRange::default(),
     }
 
     /// Who may run a job's agent.

@@ -50,6 +50,7 @@ pub async fn examine(overrides: &Overrides) -> Vec<Finding> {
         finding("data directory", data_dir(&config.data_dir())),
         finding("runner", runner()),
         finding("control groups", Ok(cgroup::detect().to_string())),
+        finding("sandbox", sandbox(&config)),
         finding("post-run actions", actions(&config)),
     ];
     findings.push(match nats {
@@ -106,6 +107,17 @@ fn runner() -> Checked {
     }
     let mend = "build it (cargo build -p errand-runner) and put it beside errand".to_owned();
     Err((format!("{} does not exist", program.display()), mend))
+}
+
+fn sandbox(config: &Config) -> Checked {
+    let confinement = serve::confinement(config).map_err(|error| {
+        let mend = "change worker.sandbox or worker.network, or what it asks for".to_owned();
+        (error.to_string(), mend)
+    })?;
+    match confinement.secrets_refused() {
+        None => Ok(confinement.to_string()),
+        Some(refused) => Err((confinement.to_string(), refused)),
+    }
 }
 
 fn actions(config: &Config) -> Checked {

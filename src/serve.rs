@@ -20,9 +20,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use workers::actions::{InstallError, Registry, Webhooks};
 use workers::executor::cgroup;
+use workers::executor::process::confinement::Confinement;
 use workers::store::{Store, StoreConfig};
 
-pub use worker::runner_program;
+pub use worker::{confinement, runner_program};
 
 use crate::catalog::{CatalogService, Profile, Settings};
 use crate::config::Config;
@@ -148,8 +149,14 @@ pub async fn start(
     let actions = Arc::new(installed_actions(config).context("cannot install post-run actions")?);
     let groups = cgroup::detect();
     tracing::info!(found = %groups, "control groups");
+    let confinement =
+        worker::run_programs(&roles.steps).then(|| worker::confinement(config)).transpose()?;
+    if let Some(confinement) = &confinement {
+        tracing::info!(sandbox = %confinement, "agents are kept apart");
+    }
     let settings = Settings {
         actions: Arc::clone(&actions),
+        secrets_refused: confinement.as_ref().and_then(Confinement::secrets_refused),
         max_timeout_seconds: config.agents_jobs.max_timeout_seconds as f64,
         max_input_bytes: config.agents_jobs.max_input_bytes,
         default_image: config.agents_jobs.default_image.clone(),
@@ -181,7 +188,8 @@ pub async fn start(
         serving.keep(config, &parts);
     }
     if !roles.steps.is_empty() {
-        let work = worker::start_worker(config, &parts, &roles.steps, serving.stop.clone())?;
+        let work =
+            worker::start_worker(config, &parts, &roles.steps, confinement, serving.stop.clone())?;
         serving.tasks.spawn(async move {
             work.await;
             Ok("worker")

@@ -66,6 +66,9 @@ impl CatalogService {
         if let Some((config, secrets)) = &merged {
             let checked = environment::check_secrets(secrets).map_err(Refusal::Compile);
             gathered.take(checked)?;
+            if let (Some(refused), false) = (&self.settings.secrets_refused, secrets.is_empty()) {
+                gathered.take::<()>(Err(Refusal::Compile(refused.clone())))?;
+            }
             let checked = environment::check_plain(&config["environment"]["env"]);
             gathered.take(checked.map_err(Refusal::Compile))?;
         }

@@ -82,6 +82,13 @@ fn wrong_values_name_the_key_and_the_mend() {
         &[],
         "store.endpoint: 'http://x' needs store.access_key",
     );
+    let sandbox = "worker.sandbox: expected one of auto, user, landlock, none, got 'docker'";
+    refused("[worker]\nsandbox = \"docker\"\n", &[], sandbox);
+    for ids in ["0:5", "5:0", "5", "4294967295:2", "a:b"] {
+        let wanted = "worker.agent_ids: expected FIRST:COUNT, the first user's number (not 0) and \
+                      how many there are, for example 2000000000:4096, got ";
+        refused(&format!("[worker]\nagent_ids = \"{ids}\"\n"), &[], &format!("{wanted}'{ids}'"));
+    }
     refused("[store\n", &[], "is not valid TOML");
     refused("[nats]\ntoken = 77123\n", &[], "expected a string, got a value of type integer");
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+mod sandbox;
+
 /// A value that is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);

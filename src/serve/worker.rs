@@ -1,6 +1,6 @@
 //! The worker's part of the wiring: steps, and where their agents run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use workers::claims::Claims;
 use workers::ends::Ends;
 use workers::executor::Executor;
 use workers::executor::process::Process;
+use workers::executor::process::confinement::Confinement;
 use workers::holds::Holds;
 use workers::janitor::Janitor;
 use workers::logs::{LogReader, LogSink};
@@ -37,16 +38,22 @@ pub fn runner_program() -> PathBuf {
     own.with_file_name("errand-runner")
 }
 
-/// Sets the steps up. The work that is returned ends when told to stop; agents then go on.
+/// Whether programs run in one of these steps.
+pub(super) fn run_programs(steps: &[StepName]) -> bool {
+    steps.iter().any(|step| matches!(step, StepName::Invoke | StepName::Act))
+}
+
+/// Sets the steps up; those that run programs need a confinement. The work that is returned ends
+/// when told to stop; agents then go on.
 pub(super) fn start_worker(
     config: &Config,
     parts: &Parts,
     steps: &[StepName],
+    confinement: Option<Confinement>,
     stop: CancellationToken,
 ) -> anyhow::Result<impl Future<Output = ()> + Send + use<>> {
     let (broker, store) = (&parts.broker, &parts.store);
-    let runs_programs = steps.iter().any(|s| matches!(s, StepName::Invoke | StepName::Act));
-    let executor = runs_programs.then(|| executor(config, parts)).transpose()?;
+    let executor = confinement.map(|it| executor(config, parts, it)).transpose()?;
     let mut set = Steps::default();
     for step in steps {
         match step {
@@ -90,7 +97,14 @@ pub(super) fn start_worker(
     })
 }
 
-fn executor(config: &Config, parts: &Parts) -> anyhow::Result<Arc<dyn Executor>> {
+/// What keeps the agents of this machine apart, as far as the configuration lets it.
+pub fn confinement(config: &Config) -> anyhow::Result<Confinement> {
+    let (runner, worker) = (existing_runner()?, &config.worker);
+    let (wanted, network, ids) = (worker.sandbox, worker.network, worker.agent_ids);
+    Ok(Confinement::find(wanted, network, ids, &runner, &config.data_dir().join("runs"))?)
+}
+
+fn existing_runner() -> anyhow::Result<PathBuf> {
     let runner = runner_program();
     if !runner.is_file() {
         anyhow::bail!(
@@ -99,12 +113,21 @@ fn executor(config: &Config, parts: &Parts) -> anyhow::Result<Arc<dyn Executor>>
             runner.display()
         );
     }
+    Ok(runner)
+}
+
+fn executor(
+    config: &Config,
+    parts: &Parts,
+    confinement: Confinement,
+) -> anyhow::Result<Arc<dyn Executor>> {
+    let runner = existing_runner()?;
     let runs = config.data_dir().join("runs");
     let most = Some(config.worker.max_processes).filter(|most| *most > 0);
     let process = Process::new(runs.clone(), runner, parts.store.clone())
         .and_then(|process| process.in_groups(parts.groups.clone(), most))
         .with_context(|| format!("cannot make {}", runs.display()))?;
-    Ok(Arc::new(process))
+    Ok(Arc::new(process.confined(confinement)))
 }
 
 fn invoke(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyhow::Result<Invoke> {
@@ -122,7 +145,7 @@ fn invoke(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyho
         status: StatusFeed::new(broker()),
         settings: RunSettings {
             grace: Duration::from_secs(config.worker.grace_seconds),
-            adapter_dirs: jobs.adapter_dirs.iter().map(|dir| dir.display().to_string()).collect(),
+            adapter_dirs: jobs.adapter_dirs.iter().map(|dir| real(dir)).collect(),
             python: jobs.adapter_python.as_ref().map(|python| python.display().to_string()),
             output_limit_bytes: OUTPUT_LIMIT_BYTES,
         },
@@ -133,6 +156,11 @@ fn invoke(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyho
 
 fn budget(seconds: u64) -> Patience {
     Patience::new(Duration::from_secs(seconds))
+}
+
+/// Agents may see a directory only where it really is, and not the links that lead there.
+fn real(dir: &Path) -> String {
+    dir.canonicalize().as_deref().unwrap_or(dir).display().to_string()
 }
 
 fn act(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyhow::Result<Act> {

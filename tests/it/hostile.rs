@@ -1,14 +1,19 @@
-//! Agents that turn against their own run directory. They may harm themselves; the platform
-//! goes on, their job ends, and none is run twice for it.
+//! Agents that turn against their own run directory, on a platform that does not keep them out of
+//! it. They may harm themselves; the platform goes on, their job ends, and none is run twice for
+//! it.
 
 use std::fs;
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{Job, Platform, running_with_argument};
+use crate::harness::{Job, Options, Platform, running_with_argument};
 
 const SOON: Duration = Duration::from_secs(60);
+
+async fn without_sandbox() -> Platform {
+    Platform::with(Options::default().set("WORKER__SANDBOX", "none")).await
+}
 
 async fn run(platform: &Platform, script: &str) -> Job {
     // The run directory is the one that HOME lies in.
@@ -18,7 +23,7 @@ async fn run(platform: &Platform, script: &str) -> Job {
 
 #[tokio::test]
 async fn an_agent_that_removes_its_run_directory_is_not_run_again() {
-    let platform = Platform::start().await;
+    let platform = without_sandbox().await;
     let runs = platform.scratch().join("runs");
     let script = format!("echo run >> {}; rm -rf $R; sleep 1", runs.display());
     let record = run(&platform, &script).await.ends(SOON).await;
@@ -28,7 +33,7 @@ async fn an_agent_that_removes_its_run_directory_is_not_run_again() {
 
 #[tokio::test]
 async fn an_outcome_that_the_agent_wrote_itself_does_not_count() {
-    let platform = Platform::start().await;
+    let platform = without_sandbox().await;
     let script = r#"
         echo '{"version":1,"end":"succeeded","failure":null,"message":"","interrupted":false,
         "started_at":"2026-01-01T00:00:00Z","invoked_at":null,"ended_at":"2026-01-01T00:00:00Z",
@@ -40,7 +45,7 @@ async fn an_outcome_that_the_agent_wrote_itself_does_not_count() {
 
 #[tokio::test]
 async fn odd_things_in_the_run_directory_stop_neither_the_job_nor_the_platform() {
-    let platform = Platform::start().await;
+    let platform = without_sandbox().await;
     let scripts = [
         "mkfifo $R/outcome.json; sleep 1; echo 41371",
         "rm $R/agent.log; mkfifo $R/agent.log; echo hi; sleep 1",

@@ -20,6 +20,7 @@ mod consumers;
 mod crash;
 mod faulty_store;
 mod hostile;
+mod sandbox;
 
 mod conformance;
 mod official_client;

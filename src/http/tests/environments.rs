@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::AGENTS;
 use super::harness::Harness;
+use super::{AGENTS, SECRETS, agent};
+use crate::catalog::Settings;
 
 const KINDS: [(&str, &str, &str); 3] = [
     ("environments", "Agent environment", "agent-environment-"),
@@ -159,4 +160,23 @@ async fn bodies_show_their_defaults_and_keep_only_what_is_known() {
         let found: Vec<_> = loc.map(|step| step.as_str().expect("text")).collect();
         assert_eq!(found.join("."), place);
     }
+}
+
+/// As where a worker is no root and its kernel has no Landlock, and nobody permitted it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_with_secrets_is_refused_where_agents_cannot_be_kept_apart() {
+    let refused = "secrets are refused, because agents cannot be kept apart here";
+    let settings = Settings { secrets_refused: Some(refused.to_owned()), ..Settings::default() };
+    let api = Harness::with(settings).await;
+    api.post(SECRETS, json!({"name": "key", "value": "value"})).await.status_is(201);
+    api.post(&format!("{AGENTS}/agents"), agent("calc")).await.status_is(201);
+    let job = |secrets: Value| {
+        let environment = json!({"environment_spec": {"secrets": secrets}});
+        json!({"spec": {"agent": "calc", "input": "x", "environment": environment}})
+    };
+    let path = format!("{AGENTS}/jobs/execute");
+    let answer = api.post(&path, job(json!({"KEY": "key"}))).await;
+    let detail = format!("Failed to compile nemo-agents-plugin-execute job spec: {refused}");
+    answer.answers(422, json!({"detail": detail}));
+    api.post(&path, job(json!({}))).await.status_is(201);
 }

@@ -2,17 +2,20 @@
 //! It survives the worker and is found again by its run directory's lock.
 
 mod cgroups;
+pub mod confinement;
+mod ids;
 mod leftovers;
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use errand_runner::{Life, RunDir, run_dir};
+use errand_runner::{Life, RunDir, Sandbox, run_dir};
 use rustix::io::Errno;
 use serde_json::Value;
 use streams::id::Attempt;
@@ -22,6 +25,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use self::cgroups::Groups;
+use self::confinement::{Confinement, Kind};
+use self::ids::Ids;
 use super::cgroup::Detected;
 use super::{Error, Executor, Places, RunName, RunPlan};
 use crate::bundle::{self, Given, UnpackError, remove_tree};
@@ -45,12 +50,16 @@ pub struct Process {
     runner: PathBuf,
     store: Store,
     groups: Groups,
+    confinement: Confinement,
+    ids: Ids,
 }
 
 impl Process {
     /// An executor with its run directories below `runs`. Its runs have no control groups.
     pub fn new(runs: PathBuf, runner: PathBuf, store: Store) -> io::Result<Self> {
-        fs::create_dir_all(&runs)?;
+        make(&runs)?;
+        // Agents are told paths in it, and see what is mounted at its real place only.
+        let runs = runs.canonicalize()?;
         // Another worker may be filling one beside us; what is old was left by one that died.
         for entry in fs::read_dir(&runs)?.filter_map(Result::ok) {
             let partial = entry.file_name().to_string_lossy().ends_with(PARTIAL);
@@ -59,7 +68,12 @@ impl Process {
                 remove_tree(&entry.path())?;
             }
         }
-        Ok(Self { runs, runner, store, groups: Groups::default() })
+        let ids = Ids::new(&runs);
+        let groups = Groups::default();
+        let process =
+            Self { runs, runner, store, groups, confinement: Confinement::default(), ids };
+        process.ids.sweep(|run| process.partial(run).root().to_owned())?;
+        Ok(process)
     }
 
     /// The same, with a control group for each run; those of runs that are over are removed.
@@ -69,11 +83,16 @@ impl Process {
         Ok(Self { groups, ..self })
     }
 
+    /// The same, with agents that are kept apart.
+    pub fn confined(self, confinement: Confinement) -> Self {
+        Self { confinement, ..self }
+    }
+
     fn dir(&self, run: RunName) -> RunDir {
         RunDir::new(self.runs.join(run.to_string()))
     }
 
-    fn partial(&self, run: RunName) -> RunDir {
+    fn partial(&self, run: impl std::fmt::Display) -> RunDir {
         RunDir::new(self.runs.join(format!(".{run}{PARTIAL}")))
     }
 
@@ -85,8 +104,9 @@ impl Process {
             remove_tree(partial.root())?;
         }
         let workspace = below_base(&partial, &plan.launch.agent, "workspace")?;
-        for directory in [partial.root(), &partial.base(), &partial.home(), &partial.tmp()] {
-            make(directory)?;
+        make(partial.root())?;
+        for directory in [partial.base(), partial.home(), partial.tmp()] {
+            fs::create_dir_all(directory)?;
         }
         let mut given = Given::create(partial.root())?;
         // The agent's own files first: the working directory may lie among them.
@@ -97,13 +117,24 @@ impl Process {
             given = self.unpack(ethos, partial.base(), given).await?;
             given.set_within(b"");
         }
-        make(&workspace)?;
+        run_dir::make_inside(&partial.base(), &workspace)?;
         let given = self.unpack(&plan.workdir, workspace, given).await?;
         spawn_blocking(move || given.finish()).await.map_err(io::Error::other)??;
-        partial.write_launch(&plan.launch)?;
+        let mut launch = plan.launch.clone();
+        launch.sandbox = self.sandbox(run)?;
+        launch.network = self.confinement.network;
+        partial.write_launch(&launch)?;
         fs::rename(partial.root(), self.dir(run).root())?;
         File::open(&self.runs)?.sync_all()?;
         Ok(())
+    }
+
+    fn sandbox(&self, run: RunName) -> io::Result<Sandbox> {
+        Ok(match &self.confinement.kind {
+            Kind::Users(range, _) => Sandbox::User { id: self.ids.take(*range, &run.to_string())? },
+            Kind::Landlock => Sandbox::Landlock,
+            Kind::Waived | Kind::Impossible(_) => Sandbox::None,
+        })
     }
 
     /// Unpacks a bundle, and notes what the agent is given with it.
@@ -160,9 +191,14 @@ impl Executor for Process {
         if self.is_prepared(run).await? {
             return Ok(());
         }
+        if let (Some(refused), false) =
+            (self.confinement.secrets_refused(), plan.secrets.is_empty())
+        {
+            return Err(Error::Impossible(refused));
+        }
         let filled = self.fill(run, plan).await;
         if filled.is_err() {
-            let _ = remove_tree(self.partial(run).root());
+            let _ = clear(run, self.partial(run).root(), &self.ids);
         }
         filled
     }
@@ -204,9 +240,14 @@ impl Executor for Process {
     }
 
     async fn sweep(&self, run: RunName) -> Result<(), Error> {
+        // Of a run that lost its description, the name alone must do.
+        let user = match self.dir(run).launch().map(|launch| launch.sandbox) {
+            Ok(Sandbox::User { id }) => Some(id),
+            Ok(Sandbox::Landlock | Sandbox::None) | Err(_) => None,
+        };
         let (dir, groups) = (self.dir(run), self.groups.clone());
         let run = run.to_string();
-        let sweep = move || groups.end(&run, &dir).and_then(|()| leftovers::end(&run));
+        let sweep = move || groups.end(&run, &dir).and_then(|()| leftovers::end(&run, user));
         let swept = spawn_blocking(sweep).await;
         swept.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
     }
@@ -222,12 +263,10 @@ impl Executor for Process {
     }
 
     async fn remove(&self, run: RunName) -> Result<(), Error> {
-        let (dir, groups) = (self.dir(run), self.groups.clone());
-        if !dir.root().exists() {
-            return Ok(());
-        }
-        let remove =
-            move || groups.end(&run.to_string(), &dir).and_then(|()| remove_tree(dir.root()));
+        let (dir, groups, ids) = (self.dir(run), self.groups.clone(), self.ids.clone());
+        let remove = move || {
+            groups.end(&run.to_string(), &dir).and_then(|()| clear(run, dir.root(), &ids))
+        };
         let removed = spawn_blocking(remove).await;
         removed.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
     }
@@ -287,8 +326,17 @@ fn below_base(dir: &RunDir, agent: &Value, name: &str) -> Result<PathBuf, Error>
     Ok(full)
 }
 
+/// Makes a directory that nobody else sees into.
 fn make(directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory)
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+/// Removes what a run has here, whether it was filled or not; last its user.
+fn clear(run: RunName, root: &Path, ids: &Ids) -> io::Result<()> {
+    if root.exists() {
+        remove_tree(root)?;
+    }
+    ids.free(&run.to_string())
 }
 
 /// What a bundle or a name does to the disk once, it does again.

@@ -60,3 +60,56 @@ async fn secrets_are_left_only_to_a_runner_that_still_takes_them() {
     let gone = async { while left_by(ends).await {} };
     timeout(within, gone).await.expect("a runner that ended leaves none");
 }
+
+/// Set for this program when it runs itself as another user, to the directory that it looks at.
+const AS_NOBODY: &str = "ERRAND_TEST_AS_NOBODY";
+
+/// A worker that is no root reads no more than its agent, the same user, has left open.
+#[test]
+fn case_f9_a_worker_that_is_no_root_names_what_it_cannot_read_and_removes_it() {
+    if let Some(root) = std::env::var_os(AS_NOBODY) {
+        return save_and_remove(Path::new(&root));
+    }
+    let directory = TempDir::new().expect("a temporary directory");
+    let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    open(directory.path(), 0o777).expect("it is ours");
+    let program = directory.path().join("test");
+    fs::copy(std::env::current_exe().expect("it has a path"), &program).expect("room on the disk");
+    let this = "executor::process::tests::\
+        case_f9_a_worker_that_is_no_root_names_what_it_cannot_read_and_removes_it";
+    let output = std::process::Command::new("setpriv")
+        .args(["--clear-groups", "--reuid", "65534", "--regid", "65534"])
+        .arg(program)
+        .args(["--exact", this])
+        .env(AS_NOBODY, directory.path().join("run"))
+        .output()
+        .expect("there is a setpriv");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    assert!(!directory.path().join("run").exists());
+}
+
+fn save_and_remove(root: &Path) {
+    let close = |path: &Path| {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).expect("it is ours");
+    };
+    fs::create_dir_all(root.join("locked")).expect("room on the disk");
+    for file in ["a", "s", "locked/z", "b"] {
+        fs::write(root.join(file), file).expect("room on the disk");
+    }
+    close(&root.join("s"));
+    close(&root.join("locked"));
+    let (bundle, skipped) =
+        bundle::write_directory(root, "top", Vec::new()).expect("what can be read is saved");
+    let skipped: Vec<_> =
+        skipped.named.iter().map(|it| (it.path.as_str(), it.reason.as_str())).collect();
+    assert_eq!(skipped, [("locked", "permission denied"), ("s", "permission denied")]);
+    let mut saved = Vec::new();
+    bundle::files(&bundle[..], Limits::default(), |name, _| {
+        saved.push(String::from_utf8_lossy(name).into_owned());
+        Ok(())
+    })
+    .expect("it is a bundle");
+    assert_eq!(saved, ["a", "b"]);
+    remove_tree(root).expect("its own user removes it");
+}

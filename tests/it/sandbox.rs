@@ -1,0 +1,158 @@
+//! Agents on a platform that is root: users of their own, who find nothing of the platform and
+//! nothing of each other.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Api, Options, Platform, eventually, script_agent};
+
+const SOON: Duration = Duration::from_secs(60);
+
+const SECRET: &str = "correct-horse-battery";
+
+async fn with_secret(api: &Api) -> Value {
+    let secret = json!({"name": "key", "value": SECRET});
+    let path = "/apis/secrets/v2/workspaces/default/secrets";
+    let (made, answer) = api.ask(Method::POST, path, Some(secret)).await;
+    assert!(made.is_success(), "{answer}");
+    json!({"environment": {"environment_spec": {"secrets": {"KEY": "key"}}}})
+}
+
+/// Not in its environment, not in that of its parent, and not in that of any process that it sees.
+#[tokio::test]
+async fn case_g5_an_agent_sees_nothing_of_the_workers_environment() {
+    let mut options = Options::default();
+    options.env.push(("AWS_SECRET_ACCESS_KEY".to_owned(), "w0rker".to_owned()));
+    let platform = Platform::with(options).await;
+    let script = "id -u; env; tr '\\0' '\\n' < /proc/$PPID/environ; \
+        for p in /proc/[0-9]*; do tr '\\0' '\\n' < $p/environ; done; true";
+    let job = platform.api().script(script, json!({})).await;
+    assert_eq!(job.ends(SOON).await["status"], "completed");
+    let said = job.json("fabric_run_result").await["response"].clone();
+    let said = said.as_str().expect("a text");
+    let user: u32 = said.lines().next().unwrap_or_default().parse().expect("a user's number");
+    assert!((2_000_000_000..2_000_004_096).contains(&user), "{user}");
+    assert!(said.contains("NEMO_JOB_ID="), "it does see its own");
+    assert!(!said.contains("w0rker"), "{said}");
+}
+
+#[tokio::test]
+async fn an_agent_finds_nothing_of_the_platform_nor_of_another_job() {
+    let platform = Platform::start().await;
+    let api = platform.api();
+    let go = platform.scratch().join("go");
+    let waits = format!("echo mine > file; until [ -e {} ]; do sleep 0.1; done", go.display());
+    let first = api.script(&waits, with_secret(&api).await).await;
+    first.reaches("active", SOON).await;
+    let dir = platform.data().join("runs").join(format!("{}-1", first.id));
+    let file = dir.join("base/workspace/file");
+    let there = || async { file.exists().then_some(()) };
+    eventually("the first agent runs", SOON, there).await;
+
+    let data = platform.data().display().to_string();
+    let script = format!(
+        "D={data}; ls $D $D/runs; for file in $D/secret.key $D/errand.db $D/run.json $D/nats \
+         $D/objects $D/runs/.ids {} {}; do \
+         cat $file && echo \"read $file\"; ls $file && echo \"listed $file\"; \
+         echo x > $file/new && echo \"wrote to $file\"; done; \
+         for p in /proc/[0-9]*; do tr '\\0' '\\n' < $p/environ; done | grep {SECRET}; \
+         for p in $(ls /proc | grep '^[0-9]'); do \
+         grep -qE '^Uid:.0' /proc/$p/status && kill -0 $p && echo \"may kill $p\"; done; echo done",
+        dir.display(),
+        file.display(),
+    );
+    let second = api.script(&script, json!({})).await;
+    assert_eq!(second.ends(SOON).await["status"], "completed");
+    let seen = format!("{data}:\nruns\n\n{data}/runs:\n{}-1\ndone", second.id);
+    assert_eq!(
+        second.json("fabric_run_result").await["response"],
+        seen,
+        "only its own way is there"
+    );
+    fs::write(go, "").expect("room on the disk");
+    assert_eq!(first.ends(SOON).await["status"], "completed");
+}
+
+#[tokio::test]
+async fn case_f14_modes_are_kept_but_for_those_that_change_the_user() {
+    let platform = Platform::start().await;
+    let api = platform.api();
+    let make = "for m in 0755 0644 0600 0444 04755 02755; do echo $m > f$m; chmod $m f$m; done; \
+        mkdir d0700 d01777 d0555; echo x > d0555/file; chmod 0700 d0700; chmod 1777 d01777; \
+        chmod 0555 d0555";
+    let first = api.script(make, json!({})).await;
+    assert_eq!(first.ends(SOON).await["status"], "completed");
+    let reference = first.result("output_workdir").await["artifact_url"].clone();
+    let mut agent = script_agent();
+    agent["config"]["harnesses"]["script"]["settings"]["command"] = json!([
+        "/bin/sh",
+        "-c",
+        "find . -name '[fd]0*' -printf '%m %f\\n' | sort -k 2; find . ! -uid $(id -u)"
+    ]);
+    let workdir = json!({"base_workdir": reference});
+    let second = api.submit(json!({"agent": agent, "input": "", "workdir": workdir})).await;
+    assert_eq!(second.ends(SOON).await["status"], "completed");
+    assert_eq!(
+        second.json("fabric_run_result").await["response"],
+        "1777 d01777\n555 d0555\n700 d0700\n755 f02755\n444 f0444\n755 f04755\n600 f0600\n\
+         644 f0644\n755 f0755"
+    );
+}
+
+/// As root the platform reads everything, so nothing is skipped.
+#[tokio::test]
+async fn case_f9_what_an_agent_has_closed_is_saved_and_removed() {
+    let platform = Platform::start().await;
+    let script = "echo a > a; echo s > s; chmod 000 s; mkdir locked; echo z > locked/z; \
+        chmod 000 locked; echo b > b";
+    let job = platform.api().script(script, json!({})).await;
+    assert_eq!(job.ends(SOON).await["status"], "completed");
+    let result = job.result("output_workdir").await;
+    assert_eq!(result["complete"], true, "{result}");
+    let saved = job.directory("output_workdir").await;
+    for file in ["a", "s", "locked/z", "b"] {
+        assert!(saved.path().join(file).is_file(), "{file}");
+    }
+    // The user is taken for as long as the directory is there.
+    let taken = || fs::read_dir(platform.data().join("runs/.ids")).expect("it is there").count();
+    assert_eq!(taken(), 1);
+    let gone = || async { (taken() == 0).then_some(()) };
+    eventually("the run directory and its user are gone", Duration::from_secs(120), gone).await;
+    assert!(!platform.data().join("runs").join(format!("{}-1", job.id)).exists());
+}
+
+#[tokio::test]
+async fn an_agent_without_network_does_not_reach_the_platform() {
+    let platform = Platform::with(Options::default().set("WORKER__NETWORK", "none")).await;
+    let address = platform.run["http"].as_str().expect("run.json says").to_owned();
+    let port = address.rsplit(':').next().expect("a port").to_owned();
+    let mut agent = script_agent();
+    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached; echo done");
+    agent["config"]["harnesses"]["script"]["settings"]["command"] =
+        json!(["/bin/bash", "-c", script]);
+    let job = platform.api().submit(json!({"agent": agent, "input": ""})).await;
+    assert_eq!(job.ends(SOON).await["status"], "completed");
+    assert_eq!(job.json("fabric_run_result").await["response"], "done");
+    let log = platform.log();
+    assert!(log.contains("network none by a namespace with a loopback of its own"), "{log}");
+}
+
+#[test]
+fn doctor_says_what_agents_are_kept_apart_by() {
+    let data = tempfile::tempdir().expect("a temporary directory");
+    fs::set_permissions(data.path(), fs::Permissions::from_mode(0o700)).expect("it is ours");
+    let said = Command::new(env!("CARGO_BIN_EXE_errand"))
+        .arg("doctor")
+        .env("ERRAND__DATA_DIR", data.path().join("data"))
+        .env("ERRAND__WORKER__AGENT_IDS", "5000:16")
+        .output()
+        .expect("errand runs");
+    let said = String::from_utf8_lossy(&said.stdout);
+    assert!(said.contains("user ids 5000–5015, private mounts; network host"), "{said}");
+    assert!(!data.path().join("data").exists(), "nothing is made");
+}
