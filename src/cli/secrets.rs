@@ -144,7 +144,8 @@ impl Command {
                 if !(description_only && given.description.is_some()) {
                     body.insert("value".to_owned(), given.value(session)?.into());
                 }
-                body.extend(given.description.map(|text| ("description".to_owned(), text.into())));
+                let description = given.description.clone();
+                body.extend(description.map(|text| ("description".to_owned(), text.into())));
                 let body = Value::Object(body);
                 out.one(&client.send(Method::PATCH, &one(&given.name), &body).await?);
                 given.warn_if_short(&body["value"], session);

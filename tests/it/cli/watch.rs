@@ -236,7 +236,7 @@ async fn case_e1_a_tail_from_before_the_start_has_each_stream_complete_and_in_or
     let (lines, status) = tail.rest().await;
     assert_eq!(status.code(), Some(0));
     assert_eq!(lines, job.log().await, "every line once");
-    let of = |prefix: &str| -> Vec<_> {
+    let of = |prefix: &str| -> Vec<u32> {
         lines.iter().filter_map(|line| line.strip_prefix(prefix)?.parse().ok()).collect()
     };
     assert_eq!(of("o"), (1..=5000).collect::<Vec<u32>>());
