@@ -9,6 +9,7 @@ mod section;
 mod value;
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 pub use layers::{Error, Overrides};
@@ -142,6 +143,9 @@ sections! {
     }
 }
 
+/// Fewer processes and threads leave nothing for an agent, more the kernel does not number.
+const PROCESSES: RangeInclusive<u64> = 32..=4_194_304;
+
 /// The effective configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "each section says what it is for")]
@@ -234,6 +238,15 @@ impl Config {
             if seconds == 0 {
                 return bad(key, "expected 1 or more, got 0");
             }
+        }
+        let most = self.worker.max_processes;
+        if most != 0 && !PROCESSES.contains(&most) {
+            let (least, largest) = (PROCESSES.start(), PROCESSES.end());
+            let reason = format!(
+                "expected 0 (no bound) or {least} to {largest}, got {most}; the runner and the \
+                 adapter count too"
+            );
+            return bad("worker.max_processes", &reason);
         }
         let lost_after = self.claims.lost_after_seconds;
         if lost_after < 180 {

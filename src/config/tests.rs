@@ -66,6 +66,13 @@ fn wrong_values_name_the_key_and_the_mend() {
     refused("[worker]\nslots = \"4\"\n", &[], "worker.slots: expected a whole number, got \"4\"");
     refused("[worker]\nslots = 0\n", &[], "worker.slots: expected 1 to 4096, got 0");
     refused("[worker]\nslots = 4097\n", &[], "worker.slots: expected 1 to 4096, got 4097");
+    for most in ["31", "4194305"] {
+        let text = format!(
+            "worker.max_processes: expected 0 (no bound) or 32 to 4194304, got {most}; the runner \
+             and the adapter count too"
+        );
+        refused(&format!("[worker]\nmax_processes = {most}\n"), &[], &text);
+    }
     refused("[worker]\nslots = -1\n", &[], "worker.slots: expected 0 or more, got -1");
     let lost = "claims.lost_after_seconds: expected 180 or more, got 179";
     refused("[claims]\nlost_after_seconds = 179\n", &[], lost);

@@ -126,7 +126,7 @@ codes! {
         "Find out who removed it; then run the job again.";
     Unschedulable "unschedulable" Platform
         "The cluster has no place for the agent."
-        "Ask for less in the compute spec, or add nodes.";
+        "Ask for less in the compute spec, add nodes, or see what errand doctor says of control groups.";
     Evicted "evicted" Platform
         "The cluster took the agent's place away."
         "Run the job again; raise its requests if that happens often.";

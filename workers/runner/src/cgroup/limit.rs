@@ -17,6 +17,9 @@ const PERIOD_MICROS: u64 = 100_000;
 const LONG_PERIOD_MICROS: u64 = 1_000_000;
 const LEAST_QUOTA_MICROS: u64 = 1_000;
 
+/// No machine has more, and the kernel refuses numbers that are much larger.
+const MOST_CPU_MILLIS: u64 = 10_000_000;
+
 /// Why there is no group with these limits.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -131,7 +134,8 @@ impl Cgroup {
 }
 
 fn quota(millis: u64) -> (u64, u64) {
-    let share = |period: u64| (millis.saturating_mul(period / 1000), period);
+    let millis = millis.min(MOST_CPU_MILLIS);
+    let share = |period: u64| (millis * (period / 1000), period);
     let (quota, period) = share(PERIOD_MICROS);
     if quota < LEAST_QUOTA_MICROS { share(LONG_PERIOD_MICROS) } else { (quota, period) }
 }

@@ -76,8 +76,12 @@ impl Verdict {
                 self.outcome.failure = Some(Failure::OomKilled);
                 self.outcome.interrupted = true;
                 if let Some(result) = &mut self.outcome.run_result {
-                    result["error"]["code"] = json!(Failure::OomKilled);
-                    result["error"]["message"] = format!("{reason}; {own}").into();
+                    let error = &mut result["error"];
+                    if !error.is_object() {
+                        *error = json!({"retryable": false, "metadata": {}});
+                    }
+                    error["code"] = json!(Failure::OomKilled);
+                    error["message"] = format!("{reason}; {own}").into();
                 }
             }
             OutcomeEnd::Succeeded | OutcomeEnd::TimedOut | OutcomeEnd::Stopped => {}

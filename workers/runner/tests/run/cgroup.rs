@@ -19,7 +19,16 @@ pub(crate) const MIB: u64 = 1024 * 1024;
 impl Scene {
     /// The same run, in a group with these limits.
     pub(crate) fn in_group(self, limits: Limits) -> Self {
-        let group = detected().group(&self.parent(), "run").expect("there are control groups");
+        self.in_group_without(&[], limits)
+    }
+
+    /// The same, as on a machine that has not all hierarchies of version 1.
+    pub(crate) fn in_group_without(self, missing: &[&str], limits: Limits) -> Self {
+        let group = detected().group(&self.parent(), "run");
+        let mut group = group.expect("there are control groups");
+        if let Cgroup::V1 { paths } = &mut group {
+            paths.retain(|controller, _| !missing.contains(&controller.as_str()));
+        }
         group.make(&limits).expect("the group can be made and limited");
         self.with(|launch| {
             launch.limits = limits;
