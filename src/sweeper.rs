@@ -63,8 +63,7 @@ impl Sweeper {
     pub async fn run(self, stop: CancellationToken) {
         let age = Duration::from_secs(self.retention.unfinished_seconds);
         let store = unfinished::sweep(&self.store, age, &stop);
-        let looking =
-            async { tokio::join!(self.look_for_all(), self.look_for_overdue(), store) };
+        let looking = async { tokio::join!(self.look_for_all(), self.look_for_overdue(), store) };
         tokio::select! {
             () = stop.cancelled() => {}
             ((), (), ()) = looking => {}

@@ -24,6 +24,7 @@ fn batch(job: JobId, attempt: u32, first: u64, streams: &[LogStream]) -> LogBatc
         attempt: Attempt(attempt),
         first,
         count: streams.len() as u64,
+        blank: Some(0),
         prev: 0,
         offset: first,
         total_bytes: first,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use errand_runner::{Launch, RunDir, SecretsFound, run_dir};
 
-use crate::agent_dirs::{self, AgentDirs};
+use crate::agent_dirs::AgentDirs;
 use crate::log::Log;
 use crate::mask::Mask;
 
@@ -54,7 +54,7 @@ pub(crate) fn run(
     let mut said = Vec::new();
     let mut look = |what: &str, root: &Path| {
         let paths =
-            if agent_dirs::is_inside(&base, root) { search.directory(root) } else { Vec::new() };
+            if run_dir::is_inside(&base, root) { search.directory(root) } else { Vec::new() };
         if let Some(first) = paths.first() {
             let more = match paths.len() - 1 {
                 0 => String::new(),

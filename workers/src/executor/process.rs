@@ -264,9 +264,8 @@ impl Executor for Process {
 
     async fn remove(&self, run: RunName) -> Result<(), Error> {
         let (dir, groups, ids) = (self.dir(run), self.groups.clone(), self.ids.clone());
-        let remove = move || {
-            groups.end(&run.to_string(), &dir).and_then(|()| clear(run, dir.root(), &ids))
-        };
+        let remove =
+            move || groups.end(&run.to_string(), &dir).and_then(|()| clear(run, dir.root(), &ids));
         let removed = spawn_blocking(remove).await;
         removed.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
     }

@@ -100,13 +100,13 @@ fn save_and_remove(root: &Path) {
     }
     close(&root.join("s"));
     close(&root.join("locked"));
-    let (bundle, skipped) =
-        bundle::write_directory(root, "top", Vec::new()).expect("what can be read is saved");
+    let (bundle, report) =
+        bundle::write_directory(root, "top", Vec::new(), None).expect("what can be read is saved");
     let skipped: Vec<_> =
-        skipped.named.iter().map(|it| (it.path.as_str(), it.reason.as_str())).collect();
+        report.skipped.named.iter().map(|it| (it.path.as_str(), it.reason.as_str())).collect();
     assert_eq!(skipped, [("locked", "permission denied"), ("s", "permission denied")]);
     let mut saved = Vec::new();
-    bundle::files(&bundle[..], Limits::default(), |name, _| {
+    bundle::files(&bundle[..], bundle::Limits::default(), |name, _| {
         saved.push(String::from_utf8_lossy(name).into_owned());
         Ok(())
     })
