@@ -74,7 +74,7 @@ async fn case_b5_a_worker_that_wakes_up_late_changes_nothing() {
     // Either it saves and its fact is refused, or it hears first that it lost the claim.
     let heard = || async {
         let log = invoke.log();
-        ["stored=false", "taken over"].iter().any(|word| log.contains(word)).then_some(())
+        [r#""stored":false"#, "taken over"].iter().any(|word| log.contains(word)).then_some(())
     };
     eventually("the late report is refused, and that is recorded", SOON, heard).await;
     assert_eq!(job.status().await, "cancelled");
@@ -102,14 +102,15 @@ async fn case_b5_a_success_that_is_reported_after_the_cancel_is_none() {
 
 async fn nothing_is_left(database: Database) {
     let postgres = (database == Database::Postgres).then(Postgres::start);
-    let mut options = Options::default();
+    let mut options = Options { slots: 1, ..Options::default() };
     if let Some(postgres) = &postgres {
         options = options.set("database.url", postgres.url());
     }
     let platform = Platform::with(options).await;
     let (api, broker) = (platform.api(), platform.broker().await);
-    let action = json!({"kind": "agents.export-files", "config": {"fileset": "nowhere"}});
+    let action = json!({"kind": "agents.export-files", "config": {"fileset": "nowhere", "paths": ["missing"]}});
     let running = api.script("sleep 600", json!({})).await;
+    running.reaches("active", SOON).await;
     let held = api.script("echo never", json!({"queue_timeout_seconds": 3})).await;
     let waiting = api.script("echo never", json!({})).await;
     for job in [&held, &waiting] {
@@ -117,7 +118,6 @@ async fn nothing_is_left(database: Database) {
         let (status, body) = api.ask(Method::POST, &pause, None).await;
         assert!(status.is_success(), "{status} {body}");
     }
-    running.reaches("active", SOON).await;
     running.cancel().await;
     waiting.cancel().await;
     let jobs = [

@@ -78,7 +78,12 @@ async fn cancels(database: Database, [first, second]: [&str; 2]) {
     runs(second).await;
     invoke.stop().await;
     rows.push(cancel("running, no worker", job.clone(), "cancelling", "cancelled").await);
-    assert_eq!(running_with_argument(second).len(), 1, "nobody is there to stop it");
+    let running = running_with_argument(second);
+    let commands = Vec::from_iter(running.iter().map(|pid| {
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}"));
+        (read("cmdline"), read("environ"), read("stat"))
+    }));
+    assert_eq!(running.len(), 1, "{commands:#?}");
     let invoke = parts.worker("invoke");
     job.reaches_phase(Phase::Invoked, SOON).await;
     assert_eq!(running_with_argument(second), [0_u32; 0]);
@@ -87,6 +92,7 @@ async fn cancels(database: Database, [first, second]: [&str; 2]) {
     let invoke = parts.worker_held_at("invoke", "invoke:saving");
     let job = quick().await;
     invoke.says("holding for a test").await;
+    job.reaches("active", SOON).await;
     rows.push(cancel("saving", job.clone(), "active", "completed").await);
     invoke.stop().await;
     let _invoke = parts.worker("invoke");
@@ -95,6 +101,7 @@ async fn cancels(database: Database, [first, second]: [&str; 2]) {
     let act = parts.worker_held_at("act", "act:acting");
     let job = quick().await;
     act.says("holding for a test").await;
+    job.reaches_phase(Phase::Invoked, SOON).await;
     rows.push(cancel("acting", job.clone(), "active", "completed").await);
     act.stop().await;
     let _act = parts.worker("act");

@@ -1,18 +1,25 @@
 //! Saving what a run left behind, also when it failed, within a budget of its own. The run result
 //! comes first: it is small and worth most when the store or the disk is in trouble.
 
+use std::time::Duration;
+
 use errand_runner::Outcome as RunOutcome;
 use streams::code::Code;
 use streams::fact::SavedResult;
 use streams::outcome::Outcome;
 use streams::phase::StepName;
 use streams::snapshot::Snapshot;
+use tokio::time::Instant;
 
 use super::Invoke;
 use crate::executor::RunName;
 use crate::fault::{self, Point};
 use crate::results::{Results, SaveError, name, own};
 use crate::step::{Context, StepError};
+
+/// A store that failed may be back only when the time is over: what is quick is saved even then,
+/// also what an earlier delivery has saved already.
+const LAST_CHANCE: Duration = Duration::from_secs(10);
 
 /// What was saved, and how the job ends in view of that.
 pub(super) struct Saved {
@@ -38,12 +45,13 @@ impl Invoke {
             interrupted: told.interrupted,
         };
         let places = self.executor.places(run, &snapshot.spec.agent.config)?;
+        let until = self.save_until(job);
         let mut saving = Saving { saved: Vec::new(), failed: Vec::new() };
         let records =
             [(name::FABRIC_RUN_RESULT, &told.run_result), (name::FABRIC_ERROR, &told.error)];
         for (name, value) in records {
             if let Some(value) = value {
-                let saved = self.in_time(job, name, results.record(name, value)).await;
+                let saved = self.in_time(until, name, results.record(name, value)).await;
                 self.take(&mut saving, job, saved)?;
             }
         }
@@ -54,7 +62,7 @@ impl Invoke {
             (name::OUTPUT_ARTIFACTS, places.artifacts, None, &secrets.artifacts),
         ] {
             let saved = match own(&places.root, &root) {
-                Ok(()) => self.in_time(job, name, results.compared(name, root, given)).await,
+                Ok(()) => self.in_time(until, name, results.compared(name, root, given)).await,
                 Err(source) => Err(SaveError::Read { name: name.to_owned(), source }),
             };
             let marked =
@@ -67,15 +75,19 @@ impl Invoke {
         Ok(saving.finish(outcome))
     }
 
-    /// Saves a result, or gives it up when the time for all of them is over. That time has nothing
-    /// to do with the agent's own limit.
+    /// When the time to save the results is over. It has nothing to do with the agent's own limit.
+    fn save_until(&self, job: &Context) -> Instant {
+        let (now, until) = (Instant::now(), self.saving.until(job.job));
+        if until > now { until } else { now + LAST_CHANCE }
+    }
+
+    /// Saves a result, or gives it up when the time for all of them is over.
     async fn in_time(
         &self,
-        job: &Context,
+        until: Instant,
         name: &str,
         saving: impl Future<Output = Result<SavedResult, SaveError>>,
     ) -> Result<SavedResult, SaveError> {
-        let until = self.saving.until(job.job);
         tokio::time::timeout_at(until, saving).await.unwrap_or_else(|_| {
             let seconds = self.saving.budget().as_secs();
             Err(SaveError::Late { name: name.to_owned(), seconds })
