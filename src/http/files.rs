@@ -1,9 +1,14 @@
 //! Files of filesets: listing, upload, download, removal.
 
+use std::convert::Infallible;
+use std::iter;
+
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::stream;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use streams::snapshot::{FileEntry, ObjectRef};
@@ -19,6 +24,9 @@ use crate::files::path;
 
 /// Permission bits of a file that says none.
 const DEFAULT_MODE: u32 = 0o644;
+
+/// Files of a list that are made at once.
+const LISTED_AT_ONCE: usize = 1000;
 
 /// What stays as it is in the path of a URL.
 const PATH: &AsciiSet =
@@ -51,7 +59,7 @@ pub(super) async fn list(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
     query: Pairs,
-) -> Answer<Json<Value>> {
+) -> Answer {
     check_cache_status(&query)?;
     let found = filesets::find(&api, &workspace, &name).await?;
     let asked = query.get("path").unwrap_or_default();
@@ -67,8 +75,23 @@ pub(super) async fn list(
     if asked.ends_with('/') {
         files.retain(|file| file.path != under);
     }
-    let shown = files.iter().map(|file| show(&workspace, &name, file, Some("not_cacheable")));
-    Ok(Json(json!({"data": shown.collect::<Vec<_>>()})))
+    let show = move |file: &FileEntry| show(&workspace, &name, file, Some("not_cacheable"));
+    Ok(listed(files, show).into_response())
+}
+
+/// A list that is made while it goes out: a fileset may have a hundred thousand files.
+fn listed(
+    files: Vec<FileEntry>,
+    show: impl Fn(&FileEntry) -> Value + Send + 'static,
+) -> impl IntoResponse {
+    let pieces = (0..files.len()).step_by(LISTED_AT_ONCE).map(move |from| {
+        let to = files.len().min(from + LISTED_AT_ONCE);
+        let shown: Vec<_> = files[from..to].iter().map(|file| show(file).to_string()).collect();
+        format!("{}{}", if from == 0 { "" } else { "," }, shown.join(","))
+    });
+    let text = iter::once("{\"data\":[".to_owned()).chain(pieces).chain(["]}".to_owned()]);
+    let body = Body::from_stream(stream::iter(text.map(Ok::<_, Infallible>)));
+    ([(header::CONTENT_TYPE, "application/json")], body)
 }
 
 /// Nothing of ours is cached, so the answer is the same either way.

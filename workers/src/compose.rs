@@ -1,6 +1,7 @@
 //! Puts a working directory together from pinned sources and stores it as one bundle, without
 //! ever laying it out on a disk.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -110,6 +111,10 @@ async fn gather(
         add(store, base, "", covered, items).await?;
     }
     for mount in &recipe.mounts {
+        for (slash, _) in mount.mount_path.match_indices('/') {
+            let name = mount.mount_path[..slash].to_owned();
+            give(items, Item::Directory { name }).await?;
+        }
         add(store, &mount.source, &mount.mount_path, Vec::new(), items).await?;
     }
     Ok(())
@@ -225,9 +230,15 @@ fn pack(
     mtime: i64,
 ) -> Result<(), ComposeError> {
     let mut writer = Writer::new(out, top, DIRECTORY_MODE, mtime)?;
+    // Directories that what is laid over them must leave as they are.
+    let made = RefCell::new(BTreeSet::new());
     while let Some(item) = items.blocking_recv() {
         match item {
-            Item::Directory { name } => writer.directory(name.as_bytes(), DIRECTORY_MODE, mtime)?,
+            Item::Directory { name } => {
+                if made.borrow_mut().insert(name.clone()) {
+                    writer.directory(name.as_bytes(), DIRECTORY_MODE, mtime)?;
+                }
+            }
             Item::File { name, entry, mut body } => {
                 let short =
                     writer.file(name.as_bytes(), entry.mode, mtime, entry.size, &mut body)?;
@@ -239,8 +250,11 @@ fn pack(
             }
             Item::Bundle { mut body, pick, prefix, single, covered } => {
                 let covers = |name: &[u8], directory: bool| {
-                    std::str::from_utf8(name)
-                        .is_ok_and(|name| is_covered(&covered, name, directory))
+                    let Ok(name) = std::str::from_utf8(name) else { return false };
+                    if directory && covered.iter().any(|mount| is_below(mount, name)) {
+                        made.borrow_mut().insert(name.to_owned());
+                    }
+                    is_covered(&covered, name, directory)
                 };
                 let copied = bundle::copy_entries(
                     &mut body,
@@ -273,10 +287,11 @@ fn broken(error: UnpackError) -> ComposeError {
 /// Whether a mount takes the place of an entry: at or above it, or below it where the entry is
 /// no directory and so in the mount's way.
 fn is_covered(mounts: &[String], name: &str, directory: bool) -> bool {
-    let below = |child: &str, parent: &str| {
-        child.strip_prefix(parent).is_some_and(|rest| rest.starts_with('/'))
-    };
-    mounts
-        .iter()
-        .any(|mount| name == mount || below(name, mount) || (!directory && below(mount, name)))
+    mounts.iter().any(|mount| {
+        name == mount || is_below(name, mount) || (!directory && is_below(mount, name))
+    })
+}
+
+fn is_below(child: &str, parent: &str) -> bool {
+    child.strip_prefix(parent).is_some_and(|rest| rest.starts_with('/'))
 }

@@ -47,6 +47,26 @@ async fn a_form_may_carry_a_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_lists_are_whole() {
+    let api = Harness::start().await;
+    for count in [0, 1, 1001] {
+        let name = format!("many-{count}");
+        api.post(FILESETS, json!({"name": name})).await.status_is(200);
+        for index in 0..count {
+            api.put(&format!("{FILESETS}/{name}/-/f{index:04}"), "644", vec![1])
+                .await
+                .status_is(200);
+        }
+        let listed = api.get(&format!("{FILESETS}/{name}/files")).await;
+        assert_eq!(listed.headers["content-type"], "application/json");
+        let files = listed.body["data"].as_array().expect("a list").iter();
+        let paths: Vec<_> = files.map(|file| file["path"].as_str().expect("text")).collect();
+        let wanted: Vec<_> = (0..count).map(|index| format!("f{index:04}")).collect();
+        assert_eq!(paths, wanted);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_results_of_a_job_are_a_fileset() {
     let api = Harness::start().await;
     let job = story::admit(&api.records, "run-1").await;
