@@ -141,10 +141,12 @@ fn with_deadline(mut context: Map<String, Value>, deadline: &str) -> Map<String,
     context
 }
 
-/// A full disk must not cost the result: TMPDIR is none, and gives way.
+/// A full disk must not cost the result: space was set aside for it, and TMPDIR is no result.
 fn write_report(run: &RunDir, report: &Report) -> io::Result<()> {
     let path = report::report_path(run);
     report::write(&path, report).or_else(|_| {
+        // What cannot be removed frees no space; the write below says whether it was enough.
+        let _ = fs::remove_file(run.reserve());
         // The directory itself stays: it is not the host's to remove.
         for entry in fs::read_dir(run.tmp())?.flatten() {
             let path = entry.path();

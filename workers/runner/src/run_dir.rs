@@ -101,6 +101,11 @@ impl RunDir {
         self.root.join("secrets.json")
     }
 
+    /// Space that was set aside for how the run ends, should the agent fill the disk.
+    pub fn reserve(&self) -> PathBuf {
+        self.root.join("reserve")
+    }
+
     /// Reads `launch.json`.
     pub fn launch(&self) -> io::Result<Launch> {
         read_json(&self.root.join("launch.json"))

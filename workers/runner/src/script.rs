@@ -165,6 +165,8 @@ fn run_program(run: &RunDir, output_limit: u64, start: &Start, invoke: &Invoke) 
         output_limit,
     }
     .run();
+    // The program is over: what was set aside for its end is for Fabric and the outcome now.
+    let _ = fs::remove_file(run.reserve());
     match ending {
         Ok(ending) => result(&ending, settings.allow_empty),
         Err(error) => failed(error.code(), &error.to_string(), Value::Null),

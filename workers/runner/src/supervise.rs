@@ -4,16 +4,17 @@
 //! leaves an outcome whatever happens inside. It knows nothing of Fabric: it starts the host and
 //! reads what that reports.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use errand_runner::{Outcome, RunDir, run_dir};
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::process::{getpid, set_child_subreaper, setsid};
 
-use crate::{limit, tree};
+use crate::{limit, report, tree};
 
 mod left_stderr;
 mod limits;
@@ -26,6 +27,9 @@ mod watch;
 
 /// Somebody else runs, or ran, this attempt.
 const EXIT_TAKEN: u8 = 3;
+
+/// An outcome holds a response of up to 1 MiB, and JSON makes that more.
+const RESERVED_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The supervisor's own environment, and the beginning of the agent's.
 const ALLOWED: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];
@@ -55,6 +59,7 @@ fn start(dir: &Path) -> io::Result<ExitCode> {
         }
         Err(error) => return Err(error),
     };
+    reserve(&run);
     let outcome = session::conduct(&run, started_at);
     write_outcome(&run, &outcome)?;
     Ok(ExitCode::SUCCESS)
@@ -89,12 +94,22 @@ fn identity() -> io::Result<run_dir::Identity> {
     })
 }
 
-/// An outcome must be written even when the agent has filled the disk: HOME and TMPDIR are no
-/// results, and give way.
+/// Sets space aside for the report and the outcome. Where there is none to set aside, or the file
+/// system cannot, the run goes on without.
+fn reserve(run: &RunDir) {
+    let made = File::create(run.reserve());
+    let _ = made.map(|file| fallocate(file, FallocateFlags::empty(), 0, RESERVED_BYTES));
+}
+
+/// An outcome must be written even when the agent has filled the disk. The report has been read
+/// by now; HOME and TMPDIR are no results, and give way as well.
 fn write_outcome(run: &RunDir, outcome: &Outcome) -> io::Result<()> {
     run.write_outcome(outcome).or_else(|_| {
+        // What cannot be removed frees no space; the write below says whether it was enough.
+        for file in [run.reserve(), report::report_path(run)] {
+            let _ = fs::remove_file(file);
+        }
         for scratch in [run.tmp(), run.home()] {
-            // What cannot be removed frees no space; the write below says whether it was enough.
             let _ = fs::remove_dir_all(scratch);
         }
         run.write_outcome(outcome)
