@@ -103,7 +103,7 @@ async fn many_jobs_of_all_kinds_leave_nothing_behind() {
     let jobs = wanted.map_or(JOBS, |wanted| wanted.parse().expect("a number of jobs"));
     let platform = Platform::with(Options { slots: SLOTS, ..Options::default() }).await;
     let api = platform.api();
-    let part = jobs.div_ceil(5).max(KINDS.len());
+    let part = jobs.div_ceil(2).min(100);
     let mut table = BTreeMap::<&str, (usize, Duration)>::new();
     let mut memory = Vec::new();
     let mut running = stream::iter(0..jobs).map(|n| run(&api, n)).buffer_unordered(AT_ONCE);

@@ -67,6 +67,20 @@ async fn long_lists_are_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_download_of_wrong_bytes_breaks_off() {
+    let api = Harness::start().await;
+    api.post(FILESETS, json!({"name": "src"})).await.status_is(200);
+    let at = format!("{FILESETS}/src/-/a");
+    let put = api.put(&at, "644", b"right".to_vec()).await;
+    let blob = put.body["sha256"].as_str().expect("it has a digest");
+    let changed = api.store.put(&workers::store::key::blob(blob), "wrong".into()).await;
+    changed.expect("it is stored");
+    let answer = reqwest::get(format!("{}{at}", api.url)).await.expect("it answers");
+    assert_eq!(answer.status(), 200, "what is wrong is known at the end only");
+    answer.bytes().await.expect_err("the end is not reached");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_results_of_a_job_are_a_fileset() {
     let api = Harness::start().await;
     let job = story::admit(&api.records, "run-1").await;

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
+use futures_util::StreamExt;
 use futures_util::future::join_all;
 use workers::store::{PART_BYTES, Store};
 
@@ -157,6 +158,31 @@ async fn an_upload_over_another_has_its_own_checksum() {
     let object = upload.finish().await.expect("it is stored");
     let read = store.read(&object).await.expect("the store answers").expect("it is there");
     assert!(read == large());
+}
+
+#[tokio::test]
+async fn bytes_that_changed_in_the_store_are_never_given_out_whole() {
+    let (dir, _server, store, _client) = server().await;
+    for bytes in [b"small".to_vec(), large()] {
+        let object = store.put("rots", bytes.clone().into()).await.expect("it is stored");
+        let file = dir.path().join("errand/rots");
+        let mut rotten = bytes.clone();
+        rotten[bytes.len() / 2] ^= 1;
+        std::fs::write(&file, &rotten).expect("it is written");
+        let read = store.read(&object).await.expect_err("it is not what was stored").to_string();
+        assert!(read.contains("'rots'") && read.contains(&object.sha256), "{read}");
+        let opened = store.fetch(&object).await.expect("the store answers").expect("it is there");
+        let (mut body, mut given) = (opened.body, 0);
+        let end = loop {
+            match body.next().await {
+                Some(Ok(chunk)) => given += chunk.len(),
+                end => break end,
+            }
+        };
+        assert!(matches!(end, Some(Err(_))) && given < bytes.len(), "{given} bytes: {end:?}");
+        std::fs::write(&file, &rotten[1..]).expect("it is written");
+        assert!(store.fetch(&object).await.is_err(), "another size is seen at once");
+    }
 }
 
 #[tokio::test]

@@ -86,7 +86,7 @@ impl Plan {
         drawn ^= drawn >> 31;
         let (kind, faults) = KINDS.into_iter().find(|(kind, _)| *kind == method)?;
         let turn = self.turns.entry(kind).or_default();
-        let fault = (drawn % ONE_IN == 0).then(|| faults[*turn % faults.len()])?;
+        let fault = drawn.is_multiple_of(ONE_IN).then(|| faults[*turn % faults.len()])?;
         *turn += 1;
         *self.happened.entry(fault).or_default() += 1;
         Some(fault)

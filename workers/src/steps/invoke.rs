@@ -244,9 +244,17 @@ impl Invoke {
             Err(SecretsError::Unavailable(error)) => return Err(StepError::retry(error)),
         };
         let plan = launch::plan(job, staged, snapshot, run, secrets, self)?;
-        if let Err(error) = self.executor.prepare(run, &plan).await {
+        if let Err(mut error) = self.executor.prepare(run, &plan).await {
+            // No runner was started: a run that cannot be prepared for too long is given up.
+            if let executor::Error::Unavailable(reason) = &error
+                && self.patience.is_over(job.job)
+            {
+                error = executor::Error::Impossible(reason.clone());
+                self.patience.forget(job.job);
+            }
             return impossible(error).map(Some);
         }
+        self.patience.forget(job.job);
         // Also the last look at the claim: nobody else may have taken it while it was filled.
         held.note_start().await?;
         match self.executor.start(run, &plan).await {
