@@ -97,10 +97,15 @@ async fn what_a_program_leaves_becomes_results() {
     assert!(!env.contains("ERRAND__ACTIONS"), "{env}");
     assert!(env.contains("API_KEY=correct-horse-battery"), "{env}");
     let log = job.log().await.join("\n");
-    for line in ["said", "[stderr] complained", "the key is ***"] {
+    let marked = "results: env.txt holds the value of a secret: the result is marked.";
+    for line in ["said", "[stderr] complained", "the key is ***", marked] {
         assert!(log.contains(line), "{log}");
     }
     assert!(!log.contains("correct-horse-battery"), "{log}");
+    let broker = platform.broker().await;
+    let (_, acted) = job.facts(&*broker).await.remove(4);
+    let acted = String::from_utf8(acted.expect("it stands").payload.to_vec()).expect("text");
+    assert!(acted.contains(r#""secret_detected":["env.txt"]"#), "{acted}");
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ async fn case_h4_standard_input_ends_after_the_prompt() {
 async fn case_h3_a_large_prompt_reaches_a_fabric_adapter_on_standard_input() {
     let done = json!({"status": "succeeded", "output": {"response": "COUNTED"}});
     let count = "count=$(printf %s \"$invoke\" | grep -o aaaaaaaa | wc -l | tr -d ' ')\n\
-                 argv=$(cat /proc/[0-9]*/cmdline 2>/dev/null | grep -c aaaaaaaa)\n";
+                 argv=$(cat /proc/[0-9]*/cmdline 2>/dev/null | grep -c '[a]\\{64\\}')\n";
     let answer = returns(&done).replace("COUNTED", "'\"$count $argv\"'");
     let adapter = Adapter::start(&format!("{count}{answer}")).await;
     let mut spec = adapter.spec();

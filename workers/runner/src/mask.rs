@@ -4,10 +4,11 @@
 //! base64, hex, `\xNN`, URL, JSON, HTML and shell forms (`forms`); base64 and hex also where line
 //! ends break them (`wrapped`).
 //!
-//! Not masked: encoded forms of values over 16 KiB (these are masked as they are), values under [`SHORTEST`] bytes (masking `1` or `true` would destroy the log and
-//! protect nothing), a value that is itself broken or cut, wrapped forms whose lines have a
-//! prefix or another line between them (`xxd`, `od`), forms spread over several JSON strings,
-//! and other encodings (encrypted, compressed, reversed, encoded twice).
+//! Not masked: values under [`SHORTEST`] bytes (masking `1` or `true` would destroy the log and
+//! protect nothing), the encodings of values over 16 KiB (which are masked as they are), a value
+//! that is itself broken or cut, wrapped forms whose lines have a prefix or another line between
+//! them (`xxd`, `od`), forms spread over several JSON strings, and other encodings (encrypted,
+//! compressed, reversed, encoded twice).
 
 use std::borrow::Cow;
 
@@ -20,9 +21,8 @@ use wrapped::Wrapped;
 mod forms;
 mod wrapped;
 
-pub(crate) use wrapped::{Edges, Seam};
-
 pub(crate) use errand_runner::SHORTEST_MASKED as SHORTEST;
+pub(crate) use wrapped::{Edges, Seam};
 
 const STARS: &[u8] = b"***";
 

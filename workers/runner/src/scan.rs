@@ -56,13 +56,11 @@ pub(crate) fn run(
         let paths =
             if run_dir::is_inside(&base, root) { search.directory(root) } else { Vec::new() };
         if let Some(first) = paths.first() {
-            let more = match paths.len() - 1 {
-                0 => String::new(),
-                more => format!(" and {more} more"),
+            let holders = match paths.len() - 1 {
+                0 => format!("{first} holds"),
+                more => format!("{first} and {more} more hold"),
             };
-            said.push(format!(
-                "{what}: {first}{more} hold the value of a secret: the result is marked."
-            ));
+            said.push(format!("{what}: {holders} the value of a secret: the result is marked."));
         }
         paths
     };
