@@ -101,9 +101,10 @@ impl RunDir {
         self.root.join("secrets.json")
     }
 
-    /// Space that was set aside for how the run ends, should the agent fill the disk.
+    /// Space that was set aside for how the run ends, should the agent fill the disk. It lies where
+    /// the host and our adapter can remove it.
     pub fn reserve(&self) -> PathBuf {
-        self.root.join("reserve")
+        self.io().join("reserve")
     }
 
     /// Reads `launch.json`.

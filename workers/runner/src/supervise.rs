@@ -97,7 +97,7 @@ fn identity() -> io::Result<run_dir::Identity> {
 /// Sets space aside for the report and the outcome. Where there is none to set aside, or the file
 /// system cannot, the run goes on without.
 fn reserve(run: &RunDir) {
-    let made = File::create(run.reserve());
+    let made = fs::create_dir_all(run.io()).and_then(|()| File::create(run.reserve()));
     let _ = made.map(|file| fallocate(file, FallocateFlags::empty(), 0, RESERVED_BYTES));
 }
 
