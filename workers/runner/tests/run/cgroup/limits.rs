@@ -71,16 +71,18 @@ fn an_agent_that_outlives_the_memory_of_a_child_may_succeed() {
 }
 
 #[test]
-fn a_limit_of_time_that_strikes_after_the_memory_stays_one() {
-    let scene = Scene::new(&format!("({GREEDY}); sleep 600")).in_group(MEMORY);
-    let takes_all = is_v2(scene.group());
-    let done = scene.with(|launch| launch.timeout_seconds = 8.0).run();
-    if takes_all {
-        assert_oom(&done);
-    } else {
-        done.assert_end(End::TimedOut, Some(Failure::Timeout));
-        assert_struck(&done);
+fn a_cancel_after_a_child_was_killed_for_memory_stays_one() {
+    let scene = Scene::new(&format!("{GREEDY}; : > struck; sleep 600")).in_group(MEMORY);
+    if is_v2(scene.group()) {
+        return assert_oom(&scene.run());
     }
+    let child = scene.start();
+    scene.await_file("struck");
+    scene.run.ask_to_stop("cancel").expect("room on the disk");
+    let done = scene.finish(child);
+    done.assert_end(End::Stopped, Some(Failure::Cancelled));
+    assert_struck(&done);
+    done.assert_group_is_gone();
 }
 
 #[test]
