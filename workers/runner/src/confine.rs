@@ -20,9 +20,6 @@ mod user;
 pub(crate) use probe::probe;
 pub(crate) use python::interpreter;
 
-/// The variable in which the host is told of an interpreter.
-pub(crate) const ADAPTER_PYTHON: &str = "ADAPTER_PYTHON";
-
 /// Why an agent cannot be kept apart.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -45,9 +42,10 @@ fn failed<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Error {
     move |source| Error::Io { doing, source: source.into() }
 }
 
-/// Confines this process, which must have no second thread, as the launch says.
-pub(crate) fn enter(run: &RunDir, launch: &Launch) -> Result<(), Error> {
-    let readable = readable(launch)?;
+/// Confines this process, which must have no second thread, as the launch says. `python` is the
+/// interpreter of the adapter.
+pub(crate) fn enter(run: &RunDir, launch: &Launch, python: Option<&Path>) -> Result<(), Error> {
+    let readable = readable(launch, python)?;
     let no_network = launch.network == Network::None;
     let mut isolated = !no_network;
     if no_network {
@@ -81,15 +79,14 @@ pub(crate) fn usable_path(path: &OsStr, sandbox: Sandbox) -> OsString {
     std::env::join_paths(usable).unwrap_or_default()
 }
 
-/// What the processes of a run read outside of its directory and of the system.
-fn readable(launch: &Launch) -> Result<Vec<PathBuf>, Error> {
+/// What the processes of a run read outside of its directory and of the system. All of it is the
+/// platform's choice: no variable of a job must open a directory.
+fn readable(launch: &Launch, python: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
     let program = std::env::current_exe().map_err(failed("find this program"))?;
     let mut readable = vec![program];
     readable.extend(launch.adapter_dirs.iter().map(PathBuf::from));
     readable.extend(launch.readable.iter().cloned());
-    if let Some(python) = std::env::var_os(ADAPTER_PYTHON) {
-        readable.extend(python::places(Path::new(&python)));
-    }
+    readable.extend(python.map(python::places).unwrap_or_default());
     readable.retain(|path| path.exists());
     Ok(readable)
 }

@@ -1,4 +1,4 @@
-//! `errand-runner host DIR [SECRET…]`: the Fabric host, one agent long.
+//! `errand-runner host DIR PYTHON [SECRET…]`: the Fabric host, one agent long.
 //!
 //! It translates, plans, starts, invokes and stops, and reports through two files (see `report`).
 //! It decides nothing about time or about processes, and it masks nothing: the supervisor does.
@@ -19,13 +19,15 @@ use crate::report::{self, Invoked, Raised, Report};
 use crate::translate::{self, Surroundings};
 use crate::{confine, limit, script};
 
-/// Runs the agent of the launch in `dir`; `secrets` are the names of its secret variables.
-pub(crate) fn run(dir: &Path, secrets: &[&str]) -> ExitCode {
+/// Runs the agent of the launch in `dir`; `python` is the interpreter of its adapter, empty when
+/// that is Fabric's affair, `secrets` are the names of its secret variables.
+pub(crate) fn run(dir: &Path, python: &str, secrets: &[&str]) -> ExitCode {
     die_with_the_supervisor();
     // It cannot fail: a fresh child leads no group.
     let _ = setsid();
     let run = RunDir::new(dir);
-    match conduct(&run, secrets) {
+    let python = Some(Path::new(python)).filter(|python| !python.as_os_str().is_empty());
+    match conduct(&run, python, secrets) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -40,11 +42,11 @@ fn die_with_the_supervisor() {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-fn conduct(run: &RunDir, secrets: &[&str]) -> io::Result<()> {
+fn conduct(run: &RunDir, python: Option<&Path>, secrets: &[&str]) -> io::Result<()> {
     let launch = run.launch()?;
     launch.cgroup.as_ref().map_or(Ok(()), Cgroup::join)?;
     // Before anything of the agent is read or done.
-    if let Err(error) = confine::enter(run, &launch) {
+    if let Err(error) = confine::enter(run, &launch, python) {
         let refused = Raised::refused(Failure::AgentFailed, error.to_string());
         return write_report(run, &Report::Raised(refused));
     }

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["supervise", dir] => supervise::run(Path::new(dir)),
-        ["host", dir, secrets @ ..] => host::run(Path::new(dir), secrets),
+        ["host", dir, python, secrets @ ..] => host::run(Path::new(dir), python, secrets),
         ["script-adapter", dir, output_limit] => match output_limit.parse() {
             Ok(output_limit) => script::serve(Path::new(dir), output_limit),
             Err(_) => usage(),

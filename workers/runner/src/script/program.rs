@@ -19,7 +19,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Map, Value};
 
 use super::spool::Spool;
-use crate::{confine, report, tree};
+use crate::{report, tree};
 
 /// Bytes of stdout that are the response.
 const RESPONSE_LIMIT: usize = 1024 * 1024;
@@ -111,7 +111,7 @@ impl Program<'_> {
         command
             .args(arguments)
             .current_dir(self.workspace)
-            .env_remove(confine::ADAPTER_PYTHON)
+            .env_remove("ADAPTER_PYTHON")
             .env("ERRAND_INPUT", input)
             .env("ERRAND_CONTEXT", context)
             .stdin(Stdio::piped())

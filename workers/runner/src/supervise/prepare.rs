@@ -102,11 +102,13 @@ fn take_secrets(run: &RunDir) -> Result<BTreeMap<String, String>, Error> {
 /// Starts the host. It inherits no variable but those named here.
 pub(super) fn start_host(run: &RunDir, prepared: &Prepared) -> Result<Child, Error> {
     let launch = &prepared.launch;
+    let python = confine::interpreter(launch);
     let spawn = || {
         let mut command = Command::new(std::env::current_exe()?);
         command
             .arg("host")
             .arg(run.root())
+            .arg(python.as_deref().unwrap_or(Path::new("")))
             .args(prepared.secrets.keys())
             .current_dir(run.base())
             .env_clear()
@@ -122,8 +124,8 @@ pub(super) fn start_host(run: &RunDir, prepared: &Prepared) -> Result<Child, Err
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", confine::usable_path(&path, launch.sandbox));
         }
-        if let Some(python) = confine::interpreter(launch) {
-            command.env(confine::ADAPTER_PYTHON, python);
+        if let Some(python) = &python {
+            command.env("ADAPTER_PYTHON", python);
         }
         command.spawn()
     };

@@ -175,19 +175,76 @@ fn case_f17_git_accepts_the_tree_of_another_user() {
     assert_eq!(scene.run().result()["response"], "first");
 }
 
+/// A Fabric adapter in Python, as wheels bring them.
+const ADAPTER: &str = r#"
+import json, os, sys
+for line in sys.stdin:
+    operation = json.loads(line)["operation"]
+    output = None
+    if operation == "invoke":
+        said = f"{os.getuid()} {sys.prefix != sys.base_prefix}"
+        output = {"status": "succeeded", "output": {"response": said}}
+    outcome = {"status": "succeeded", "output": output}
+    print(json.dumps({"operation": operation, "outcome": outcome}), flush=True)
+    if operation == "stop":
+        break
+"#;
+
+/// Below a directory that is closed to the agent: a virtual environment, its module, and the
+/// adapter's descriptor.
 #[test]
-fn a_python_below_a_closed_directory_runs_where_it_is_named() {
+fn an_adapter_in_python_runs_from_below_a_closed_directory() {
     let dir = TempDir::new().expect("a temporary directory");
     close(&dir);
-    let venv = dir.path().join("v");
-    let made = Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(venv).status();
+    let (venv, adapters) = (dir.path().join("v"), dir.path().join("adapters"));
+    let made = Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(&venv).status();
     assert!(made.expect("there is a python3").success());
-    let python = dir.path().join("v/bin/python").display().to_string();
-    let script = format!(
-        "{python} -c 'import json, os, sys; print(os.getuid(), sys.prefix != sys.base_prefix)'"
-    );
-    let done = run(&script, FIRST + 8, |launch| launch.python = Some(python));
-    assert_eq!(done.result()["response"], format!("{} True", FIRST + 8));
+    let version = fs::read_dir(venv.join("lib")).expect("it is there").next();
+    let version = version.expect("there is one").expect("it can be read").path();
+    fs::write(version.join("site-packages/tiny_adapter.py"), ADAPTER).expect("room on the disk");
+    fs::create_dir(&adapters).expect("room on the disk");
+    let descriptor = json!({
+        "contract_version": "fabric.adapter/v1alpha2", "adapter_id": "nvidia.fabric.tiny",
+        "adapter_kind": "python", "runner": {"module": "tiny_adapter"},
+        "config": {"accepts": ["models"]},
+    });
+    let file = adapters.join("tiny.fabric-adapter.json");
+    fs::write(file, descriptor.to_string()).expect("room on the disk");
+    let scene = |id| {
+        scene("", id).with(|launch| {
+            launch.agent["harnesses"]["script"] =
+                json!({"kind": "nvidia.fabric.tiny", "model": {"provider": "p", "model": "m"}});
+            launch.adapter_dirs = vec![adapters.display().to_string()];
+        })
+    };
+    let named = scene(FIRST + 8)
+        .with(|launch| launch.python = Some(venv.join("bin/python").display().to_string()));
+    assert_eq!(named.run().result()["response"], format!("{} True", FIRST + 8));
+
+    let found = scene(FIRST + 12);
+    let path = std::env::var("PATH").expect("there is a PATH");
+    let path = format!("{}:{path}", venv.join("bin").display());
+    let child = found.start_with(&[("PATH", &path)]);
+    let response = format!("{} True", FIRST + 12);
+    assert_eq!(found.finish(child).result()["response"], response);
+}
+
+/// What an interpreter needs is opened to the agent, so a job must not say which one it is.
+#[test]
+fn no_variable_of_a_job_opens_a_directory() {
+    let dir = TempDir::new().expect("a temporary directory");
+    close(&dir);
+    let python = dir.path().join("private/bin/python");
+    fs::create_dir_all(python.with_file_name("")).expect("room on the disk");
+    for file in [&python, &dir.path().join("private/file")] {
+        fs::write(file, "").expect("room on the disk");
+    }
+    let script = format!("ls {}/private && echo listed; echo done", dir.path().display());
+    let python = python.display().to_string();
+    let scene = scene(&script, FIRST + 13)
+        .with_secret("ADAPTER_PYTHON", &python)
+        .with(|launch| drop(launch.env.insert("ADAPTER_PYTHON".into(), python.clone())));
+    assert_eq!(scene.run().result()["response"], "done");
 }
 
 /// Tries a listener of the test, a loopback of its own, and a socket that is a file.
