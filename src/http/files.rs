@@ -6,8 +6,8 @@ use std::iter;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::IntoResponse;
 use futures_util::stream;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ use super::Api;
 use super::error::{Answer, ApiError, or_not_found};
 use super::filesets::Found;
 use super::list::Pairs;
+use super::range::Part;
 use super::{filesets, job_files, range, upload};
 use crate::catalog::shape::{self, Shape};
 use crate::files::path;
@@ -144,11 +145,11 @@ pub(super) async fn get(
     asked: HeaderMap,
 ) -> Answer {
     let file = find(&api, &workspace, &name, &path).await?;
-    let (range, status, headers) = part(&file.entry, &asked)?;
-    let object = api.store.fetch_range(&file.object(), range).await?;
+    let part = part(&file.entry, &asked)?;
+    let object = api.store.fetch_range(&file.object(), part.range).await?;
     let object =
         object.ok_or_else(|| ApiError::internal(format!("object '{}' is gone", file.key)))?;
-    Ok::<Response, _>(range::stream(status, headers, object))
+    Ok(part.stream(object))
 }
 
 /// What a download would say, without its bytes.
@@ -158,8 +159,7 @@ pub(super) async fn head(
     asked: HeaderMap,
 ) -> Answer {
     let file = find(&api, &workspace, &name, &path).await?.entry;
-    let (_, status, headers) = part(&file, &asked)?;
-    Ok((status, headers).into_response())
+    Ok(part(&file, &asked)?.head())
 }
 
 /// Removes a file.
@@ -211,19 +211,15 @@ fn mode(headers: &HeaderMap) -> Answer<u32> {
 }
 
 /// The part that is asked for, and the headers of the answer.
-fn part(
-    file: &FileEntry,
-    asked: &HeaderMap,
-) -> Answer<(Option<(u64, u64)>, StatusCode, HeaderMap)> {
+fn part(file: &FileEntry, asked: &HeaderMap) -> Answer<Part> {
     let etag = range::etag(&file.sha256)?;
-    let range = range::asked(asked, file.size, &[&etag])?;
-    let (status, mut headers) = range::headers(file.size, range)?;
+    let mut part = range::part(asked, file.size, &[&etag])?;
     let kind = HeaderValue::from_static("application/octet-stream");
-    headers.insert(header::CONTENT_TYPE, kind);
-    headers.insert(header::ETAG, etag);
-    headers.insert("x-errand-mode", range::value(&format!("{:o}", file.mode))?);
-    headers.insert("x-errand-sha256", range::value(&file.sha256)?);
-    Ok((range, status, headers))
+    part.headers.insert(header::CONTENT_TYPE, kind);
+    part.headers.insert(header::ETAG, etag);
+    part.headers.insert("x-errand-mode", range::value(&format!("{:o}", file.mode))?);
+    part.headers.insert("x-errand-sha256", range::value(&file.sha256)?);
+    Ok(part)
 }
 
 fn show(workspace: &str, name: &str, file: &FileEntry, cache_status: Option<&str>) -> Value {

@@ -7,10 +7,25 @@ use workers::store::Object;
 
 use super::error::{Answer, ApiError};
 
+/// The part of an object that is answered with, and the headers of the answer.
+pub(super) struct Part {
+    /// First and last byte, both included; `None` is all.
+    pub(super) range: Option<(u64, u64)>,
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+}
+
+/// The part of an object that is asked for.
+pub(super) fn part(asked: &HeaderMap, size: u64, validators: &[&HeaderValue]) -> Answer<Part> {
+    let range = self::asked(asked, size, validators)?;
+    let (status, headers) = headers(size, range)?;
+    Ok(Part { range, status, headers })
+}
+
 /// What part of an object is asked for: first and last byte, both included. `None` is all, also
 /// when the caller has a part of something else than what `validators` name. Of several ranges
 /// the first is served.
-pub(super) fn asked(
+fn asked(
     headers: &HeaderMap,
     size: u64,
     validators: &[&HeaderValue],
@@ -47,7 +62,7 @@ fn parse(text: &str, size: u64) -> Option<(u64, u64)> {
 }
 
 /// The headers that both a whole and a partial answer have.
-pub(super) fn headers(size: u64, range: Option<(u64, u64)>) -> Answer<(StatusCode, HeaderMap)> {
+fn headers(size: u64, range: Option<(u64, u64)>) -> Answer<(StatusCode, HeaderMap)> {
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     let Some((from, to)) = range else {
@@ -59,7 +74,19 @@ pub(super) fn headers(size: u64, range: Option<(u64, u64)>) -> Answer<(StatusCod
     Ok((StatusCode::PARTIAL_CONTENT, headers))
 }
 
-/// Streams an object, or the part of it that was opened.
+impl Part {
+    /// Answers with the bytes of the opened part.
+    pub(super) fn stream(self, object: Object) -> Response {
+        stream(self.status, self.headers, object)
+    }
+
+    /// Answers without them.
+    pub(super) fn head(self) -> Response {
+        (self.status, self.headers).into_response()
+    }
+}
+
+/// Streams what was opened.
 pub(super) fn stream(status: StatusCode, headers: HeaderMap, object: Object) -> Response {
     (status, headers, Body::from_stream(object.body)).into_response()
 }

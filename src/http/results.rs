@@ -12,6 +12,7 @@ use super::body::Body;
 use super::error::{Answer, ApiError, or_not_found};
 use super::filter::Collection;
 use super::list::{Pairs, Rules, TooSmall};
+use super::range::Part;
 use super::{job_view, jobs, range, time};
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
 use crate::records::{self, Direction, Job, ResultRow};
@@ -101,13 +102,12 @@ pub(super) async fn changes(
         return Err(ApiError::not_found(detail));
     };
     let Some(all) = &changes.all else { return Ok(Json(changed(&changes)).into_response()) };
-    let (status, mut headers) = range::headers(all.size, None)?;
-    headers.remove(header::ACCEPT_RANGES);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let json = HeaderValue::from_static("application/json");
+    let headers = [(header::CONTENT_TYPE, json), (header::CONTENT_LENGTH, all.size.into())];
     let opened = api.store.fetch(all).await?;
     let opened =
         opened.ok_or_else(|| ApiError::internal(format!("object '{}' is gone", all.key)))?;
-    Ok(range::stream(status, headers, opened))
+    Ok(range::stream(StatusCode::OK, headers.into_iter().collect(), opened))
 }
 
 /// Its bytes.
@@ -117,12 +117,12 @@ pub(super) async fn download(
     asked: HeaderMap,
 ) -> Answer {
     let (_, row) = find(&api, &workspace, &name, &wanted).await?;
-    let (range, status, headers) = part(&row, &asked)?;
+    let part = part(&row, &asked)?;
     let object = &row.saved.object;
-    let opened = api.store.fetch_range(object, range).await?;
+    let opened = api.store.fetch_range(object, part.range).await?;
     let opened =
         opened.ok_or_else(|| ApiError::internal(format!("object '{}' is gone", object.key)))?;
-    Ok(range::stream(status, headers, opened))
+    Ok(part.stream(opened))
 }
 
 /// What a download would say, without its bytes.
@@ -132,29 +132,27 @@ pub(super) async fn head(
     asked: HeaderMap,
 ) -> Answer {
     let (_, row) = find(&api, &workspace, &name, &wanted).await?;
-    let (_, status, headers) = part(&row, &asked)?;
-    Ok((status, headers).into_response())
+    Ok(part(&row, &asked)?.head())
 }
 
 /// The part that is asked for, and the headers of the answer.
-fn part(row: &ResultRow, asked: &HeaderMap) -> Answer<(Option<(u64, u64)>, StatusCode, HeaderMap)> {
+fn part(row: &ResultRow, asked: &HeaderMap) -> Answer<Part> {
     let object = &row.saved.object;
     let etag = range::etag(&object.sha256)?;
     let saved_at = row.saved.saved_at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
     let saved_at = range::value(&saved_at)?;
-    let range = range::asked(asked, object.size, &[&etag, &saved_at])?;
-    let (status, mut headers) = range::headers(object.size, range)?;
+    let mut part = range::part(asked, object.size, &[&etag, &saved_at])?;
     let (kind, extension) = match row.saved.kind {
         ResultKind::Directory => ("application/x-tar", ".tar.gz"),
         ResultKind::File => ("application/octet-stream", ""),
     };
     let name = format!("attachment; filename=\"{}{extension}\"", row.name);
-    headers.insert(header::CONTENT_TYPE, range::value(kind)?);
-    headers.insert(header::CONTENT_DISPOSITION, range::value(&name)?);
-    headers.insert(header::ETAG, etag);
-    headers.insert(header::LAST_MODIFIED, saved_at);
-    headers.insert("x-errand-sha256", range::value(&object.sha256)?);
-    Ok((range, status, headers))
+    part.headers.insert(header::CONTENT_TYPE, range::value(kind)?);
+    part.headers.insert(header::CONTENT_DISPOSITION, range::value(&name)?);
+    part.headers.insert(header::ETAG, etag);
+    part.headers.insert(header::LAST_MODIFIED, saved_at);
+    part.headers.insert("x-errand-sha256", range::value(&object.sha256)?);
+    Ok(part)
 }
 
 async fn find(api: &Api, workspace: &str, name: &str, wanted: &str) -> Answer<(Job, ResultRow)> {

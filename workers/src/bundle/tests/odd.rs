@@ -222,7 +222,7 @@ fn a_tree_without_permissions_is_removed() {
     fs::write(root.join("a/b/f"), "x").expect("write");
     symlink("/", root.join("a/out")).expect("symlink");
     for name in ["a/b/f", "a/b", "a", ""] {
-        let closed = fs::Permissions::from_mode(0);
+        let closed = fs::Permissions::from_mode(0o000);
         fs::set_permissions(root.join(name), closed).expect("chmod");
     }
     remove_tree(&root).expect("removes");
