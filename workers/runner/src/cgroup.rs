@@ -3,7 +3,7 @@
 //! A group of one run lies in a parent that belongs to one platform: `errand-<id>/<run>`. Here is
 //! how both versions of the kernel's interface are found, limited, joined, emptied and read.
 //! Nothing here knows a job, and nothing outside the named groups is ever changed but for what
-//! version 2 asks of their ancestors (see [`detect`]).
+//! version 2 asks of their ancestors (see `detect.rs`).
 
 mod detect;
 mod limit;
