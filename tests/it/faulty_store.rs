@@ -16,7 +16,7 @@ use crate::harness::{Api, Job, Options, Platform, eventually, script_agent};
 use proxy::FaultyStore;
 
 /// How many jobs, and how much the larger ones leave: several parts.
-const JOBS: usize = 20;
+const JOBS: usize = 12;
 const LARGE_BYTES: usize = 20_000_000;
 
 /// A job may have to be tried again and again.

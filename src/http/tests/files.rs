@@ -75,9 +75,12 @@ async fn a_download_of_wrong_bytes_breaks_off() {
     let blob = put.body["sha256"].as_str().expect("it has a digest");
     let changed = api.store.put(&workers::store::key::blob(blob), "wrong".into()).await;
     changed.expect("it is stored");
-    let answer = reqwest::get(format!("{}{at}", api.url)).await.expect("it answers");
-    assert_eq!(answer.status(), 200, "what is wrong is known at the end only");
-    answer.bytes().await.expect_err("the end is not reached");
+    // Of a small file nothing was sent yet when it is found out, of a large one a part.
+    let whole = match reqwest::get(format!("{}{at}", api.url)).await {
+        Ok(answer) => answer.bytes().await,
+        Err(broken) => Err(broken),
+    };
+    whole.expect_err("the end is not reached");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

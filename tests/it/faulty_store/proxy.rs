@@ -86,7 +86,9 @@ impl Plan {
         drawn ^= drawn >> 31;
         let (kind, faults) = KINDS.into_iter().find(|(kind, _)| *kind == method)?;
         let turn = self.turns.entry(kind).or_default();
-        let fault = drawn.is_multiple_of(ONE_IN).then(|| faults[*turn % faults.len()])?;
+        // The first of each kind in any case.
+        let is_due = *turn == 0 || drawn.is_multiple_of(ONE_IN);
+        let fault = is_due.then(|| faults[*turn % faults.len()])?;
         *turn += 1;
         *self.happened.entry(fault).or_default() += 1;
         Some(fault)

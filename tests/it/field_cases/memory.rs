@@ -52,14 +52,15 @@ async fn case_l1_gigabytes_of_output_leave_the_memory_flat() {
     assert!(fs::read(kept).expect("it was kept").ends_with(cut), "what is missing is counted");
 }
 
-/// The bytes of the case, 20 GB, would take minutes: each agent writes 150 MB instead, which is
-/// several times what is kept of an agent's output.
+/// The bytes of the case, 20 GB of lines of one letter, would take an hour: each agent writes 2 MB
+/// of longer ones instead.
 #[tokio::test]
 async fn case_l2_twenty_agents_that_shout_do_not_hurt_each_other() {
     let platform = Platform::with(Options { slots: 20, ..Options::default() }).await;
     let api = platform.api();
     let before = resident_mib(platform.pid());
-    let shout = |_| api.script("yes | head -c 150000000", json!({}));
+    let yes = "yes 'a line of some length, as people and programs write them' | head -c 2000000";
+    let shout = |_| api.script(yes, json!({}));
     let mut jobs = join_all((0..20).map(shout)).await;
     jobs.push(api.script("echo unhurt", json!({})).await);
     let highest = highest_mib(&platform, &jobs).await;
