@@ -80,6 +80,10 @@ fn wrong_values_name_the_key_and_the_mend() {
     refused("[agents.jobs]\nmax_timeout_seconds = 0\n", &[], longest);
     let largest = "agents.jobs.max_input_bytes: expected 1 to 16777216, got 16777217";
     refused("[agents.jobs]\nmax_input_bytes = 16777217\n", &[], largest);
+    for budget in ["staging_seconds", "saving_seconds"] {
+        let why = format!("worker.{budget}: expected 1 or more, got 0");
+        refused(&format!("[worker]\n{budget} = 0\n"), &[], &why);
+    }
     let slots = [("ERRAND__WORKER__SLOTS", "many")];
     refused("", &slots, "ERRAND__WORKER__SLOTS: worker.slots: expected a whole number, got 'many'");
     refused("[nats]\nurl = \" \"\n", &[], "nats.url: expected text, got ' '; leave the key out");

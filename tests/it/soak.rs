@@ -79,7 +79,7 @@ const KINDS: [Kind; 7] = [
 ];
 
 /// Whether the execution profile can hold an agent to a limit of memory.
-const LIMITS: bool = false;
+const LIMITS: bool = true;
 
 const OUT_OF_MEMORY: Kind = if LIMITS {
     Kind {
