@@ -3,6 +3,7 @@
 //! A bundle may come from anywhere, so nothing in it is believed: names that leave the
 //! directory are refused, bytes and entries are counted, and links are never walked through.
 
+use std::collections::HashSet;
 use std::io::{self, Read, Write};
 
 use flate2::read::MultiGzDecoder;
@@ -98,11 +99,19 @@ pub fn copy_entries<W: Write>(
         (false, true) => prefix.to_vec(),
         (false, false) => [prefix, b"/", name].concat(),
     };
+    // Of files alone: what has a further name that stays would be lost, or become another file.
+    let mut left_out = HashSet::new();
     each(bundle, pick, limits, |entry| {
         let name = below(&entry.name);
         let directory = matches!(entry.kind, Kind::Directory);
+        if leave_out(&name, directory) {
+            if matches!(entry.kind, Kind::File) {
+                left_out.insert(name);
+            }
+            return Ok(());
+        }
         // The top of the source speaks for the top of the target, which has an entry already.
-        if leave_out(&name, directory) || (name.is_empty() && !directory) {
+        if name.is_empty() && !directory {
             return Ok(());
         }
         match entry.kind {
@@ -113,7 +122,11 @@ pub fn copy_entries<W: Write>(
             }
             Kind::Symlink(target) => into.symlink(&name, &target, entry.mtime)?,
             Kind::HardLink(first) => {
-                into.hard_link(&name, &below(&first), entry.mode, entry.mtime)?;
+                let first = below(&first);
+                if left_out.contains(&first) {
+                    return Err(UnpackError::Dangling(display_name(&name)));
+                }
+                into.hard_link(&name, &first, entry.mode, entry.mtime)?;
             }
         }
         Ok(())

@@ -186,6 +186,22 @@ fn entries_can_be_copied_below_a_prefix_and_left_out() {
     assert_eq!(inode("sub/real.txt"), inode("sub/second-name"));
 }
 
+#[test]
+fn a_further_name_of_a_file_that_is_left_out_is_refused() {
+    let dir = TempDir::new().expect("a temporary directory");
+    fs::write(dir.path().join("first"), "x").expect("write");
+    fs::hard_link(dir.path().join("first"), dir.path().join("second")).expect("link");
+    let (bundle, all) = (pack(dir.path()), Pick::default());
+    let copy = |left_out: &[&[u8]]| {
+        let mut writer = Writer::new(Vec::new(), "w", 0o755, 1).expect("begins");
+        let leave_out = |name: &[u8], _: bool| left_out.contains(&name);
+        copy_entries(&bundle[..], &all, &mut writer, b"", &leave_out, Limits::default())
+    };
+    assert!(matches!(copy(&[b"first"]), Err(UnpackError::Dangling(name)) if name == "second"));
+    assert!(copy(&[b"first", b"second"]).is_ok());
+    assert!(copy(&[b"second"]).is_ok());
+}
+
 /// FC-F10: the directory itself keeps its mode and time, too.
 #[test]
 fn the_top_of_a_copied_bundle_speaks_for_the_whole() {
@@ -238,6 +254,18 @@ fn a_link_is_never_walked_through() {
     let back = unpack_into(&bundle, &Pick::default()).expect("the link makes room");
     assert_eq!(fs::read_dir(outside.path()).expect("read").count(), 0);
     assert_eq!(fs::read_to_string(back.path().join("door/evil")).expect("read"), "x");
+}
+
+#[test]
+fn a_link_in_place_of_a_directory_takes_no_mode_to_where_it_leads() {
+    use tar::EntryType::{Directory, Symlink};
+    let outside = TempDir::new().expect("a temporary directory");
+    let before = fs::metadata(outside.path()).expect("stat");
+    let target = outside.path().to_str().expect("UTF-8");
+    let bundle = forged(&[(Directory, "w/door", "", ""), (Symlink, "w/door", target, "")]);
+    unpack_into(&bundle, &Pick::default()).expect("the directory makes room");
+    let after = fs::metadata(outside.path()).expect("stat");
+    assert_eq!((before.mode(), before.mtime()), (after.mode(), after.mtime()));
 }
 
 #[test]

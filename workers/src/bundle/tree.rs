@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT};
@@ -41,8 +41,10 @@ impl Tree {
 
     /// Makes a symbolic link, replacing whatever has its name.
     pub(super) fn symlink(&mut self, name: &[u8], target: &[u8], mtime: i64) -> io::Result<()> {
-        self.make(name, &|parent, last| rustix::fs::symlinkat(target, parent, last))?;
-        self.stamp(name, None, mtime)
+        self.make(name, &|parent, last| {
+            rustix::fs::symlinkat(target, parent, last)?;
+            rustix::fs::utimensat(parent, last, &times(mtime), AtFlags::SYMLINK_NOFOLLOW)
+        })
     }
 
     /// Gives an existing file of this tree a further name.
@@ -66,15 +68,13 @@ impl Tree {
         Ok(rustix::fs::openat(parent, last, flags, Mode::empty())?.into())
     }
 
-    /// Sets mode (unless it is a link) and time of an entry; the empty name is the root.
-    pub(super) fn stamp(&mut self, name: &[u8], mode: Option<u32>, mtime: i64) -> io::Result<()> {
-        let (parent, last) = if name.is_empty() { (name, &b"."[..]) } else { split(name) };
-        let parent = self.descent.go(parent, existing)?;
-        if let Some(mode) = mode {
-            let mode = Mode::from_raw_mode(mode);
-            rustix::fs::chmodat(parent, last, mode, AtFlags::empty())?;
+    /// Sets mode and time of a directory (empty: the root), unless something else took its place.
+    pub(super) fn stamp(&mut self, name: &[u8], mode: u32, mtime: i64) -> io::Result<()> {
+        match self.descent.go(name, existing) {
+            Ok(directory) => stamp(directory, mode, mtime),
+            Err(error) if is_no_directory(&error) => Ok(()),
+            Err(error) => Err(error),
         }
-        Ok(rustix::fs::utimensat(parent, last, &times(mtime), AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
     /// Makes something under a name; what has it already goes.
@@ -96,10 +96,15 @@ impl Tree {
     }
 }
 
-/// Sets mode and time of a file that is open.
-pub(super) fn stamp_file(file: &File, mode: u32, mtime: i64) -> io::Result<()> {
-    rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
-    Ok(rustix::fs::futimens(file, &times(mtime))?)
+/// Sets mode and time of what is open: by its name a link could have taken its place.
+pub(super) fn stamp(open: impl AsFd, mode: u32, mtime: i64) -> io::Result<()> {
+    rustix::fs::fchmod(&open, Mode::from_raw_mode(mode))?;
+    Ok(rustix::fs::futimens(&open, &times(mtime))?)
+}
+
+fn is_no_directory(error: &io::Error) -> bool {
+    let errors = [Errno::NOTDIR, Errno::LOOP, Errno::NOENT];
+    errors.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 fn times(mtime: i64) -> Timestamps {

@@ -10,7 +10,7 @@ use super::contents::{Contents, Digest};
 use super::given::{Given, Known, What};
 use super::read::{Entry, KEPT_MODE, Kind, Limits, Pick, UnpackError, each};
 use super::sparse::{Data, Segment, segments};
-use super::tree::{Tree, stamp_file};
+use super::tree::{Tree, stamp};
 
 /// Bytes that are written at once.
 const BUFFER_BYTES: usize = 128 * 1024;
@@ -39,6 +39,9 @@ struct Unpacking<'a> {
     buffer: Vec<u8>,
     /// Digests of files that have further names, by inode.
     linked: HashMap<u64, What>,
+    /// Mode and time of directories. They are set last, the deepest first: a read-only one could
+    /// not be filled, and filling it would change its time. Of several entries the last counts.
+    directories: BTreeMap<Vec<u8>, (u32, i64)>,
 }
 
 impl<'a> Unpacking<'a> {
@@ -49,6 +52,7 @@ impl<'a> Unpacking<'a> {
             contents: Contents::default(),
             buffer: vec![0; BUFFER_BYTES],
             linked: HashMap::new(),
+            directories: BTreeMap::new(),
         })
     }
 
@@ -59,35 +63,28 @@ impl<'a> Unpacking<'a> {
         single: &[u8],
         limits: Limits,
     ) -> Result<u64, UnpackError> {
-        // Directories are stamped last, the deepest first: a read-only one could not be filled,
-        // and filling it would change its time. Where one has several entries the last counts.
-        let mut directories = BTreeMap::new();
-        let entries = each(bundle, pick, limits, |entry| {
-            let mode = entry.mode & KEPT_MODE;
-            if let Kind::Directory = entry.kind {
-                self.tree.directory(&entry.name)?;
-                self.note(&entry.name, mode, || What::Directory)?;
-                directories.insert(entry.name, (mode, entry.mtime));
-                return Ok(());
-            }
-            Ok(self.entry(entry, single)?)
-        })?;
-        for (name, (mode, mtime)) in directories.iter().rev() {
-            self.tree.stamp(name, Some(*mode), *mtime)?;
+        let entries = each(bundle, pick, limits, |entry| Ok(self.entry(entry, single)?))?;
+        for (name, (mode, mtime)) in self.directories.iter().rev() {
+            self.tree.stamp(name, *mode, *mtime)?;
         }
         Ok(entries)
     }
 
     fn entry(&mut self, entry: Entry<'_>, single: &[u8]) -> io::Result<()> {
-        let Entry { kind, name, mode, mtime, size, segments, data } = entry;
-        let name = if name.is_empty() { single } else { &name };
+        let Entry { kind, name: full, mode, mtime, size, segments, data } = entry;
+        let name = if full.is_empty() { single } else { &full };
+        let mode = mode & KEPT_MODE;
         match kind {
-            Kind::Directory => self.tree.directory(name),
+            Kind::Directory => {
+                self.tree.directory(&full)?;
+                self.note(&full, mode, || What::Directory)?;
+                self.directories.insert(full, (mode, mtime));
+                Ok(())
+            }
             Kind::File => {
                 let mut file = self.tree.file(name)?;
                 let digest = self.fill(&mut file, size, &segments, data)?;
-                let mode = mode & KEPT_MODE;
-                stamp_file(&file, mode, mtime)?;
+                stamp(&file, mode, mtime)?;
                 self.note(name, mode, || What::File { size, digest })
             }
             Kind::Symlink(target) => {
