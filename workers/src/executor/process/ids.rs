@@ -34,9 +34,9 @@ impl Ids {
         let _lock = self.lock()?;
         // Not from the beginning each time: what a run left in a place for everybody stays its
         // user's, and the next run must not be that user.
-        let start = run.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(byte));
-        for step in 0..range.count {
-            let id = range.first + start.wrapping_add(step) % range.count;
+        let mix = |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte));
+        let start = run.bytes().fold(0, mix) % range.count;
+        for id in (start..range.count).chain(0..start).map(|step| range.first + step) {
             let path = self.directory.join(id.to_string());
             match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(mut file) => {

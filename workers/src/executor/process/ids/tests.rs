@@ -23,3 +23,14 @@ fn a_number_is_one_runs_until_that_is_gone() {
     other.free("b").expect("it can be freed");
     one.take(RANGE, "f").expect("that of b is free");
 }
+
+#[test]
+fn long_names_take_numbers_of_the_range_too() {
+    let runs = TempDir::new().expect("a temporary directory");
+    let range = IdRange { first: u32::MAX - 7, count: 7 };
+    for n in 0..range.count {
+        let run = format!("{}-{n}", "\u{7f}".repeat(40));
+        let id = Ids::new(runs.path()).take(range, &run).expect("there are seven");
+        assert!((range.first..u32::MAX).contains(&id), "{id}");
+    }
+}
