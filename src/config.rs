@@ -102,7 +102,8 @@ sections! {
         finished_seconds: u64 = 3600,
         /// Finished jobs at most; beyond, the oldest go first.
         finished_jobs: u64 = 50_000,
-        /// Seconds after which the object store is rid of an upload that nobody finished.
+        /// Seconds after which the object store is rid of an upload that nobody finished; longer
+        /// than the longest upload takes.
         unfinished_seconds: u64 = 86_400,
     }
 
@@ -234,10 +235,15 @@ impl Config {
             ("worker.staging_seconds", self.worker.staging_seconds),
             ("worker.saving_seconds", self.worker.saving_seconds),
             ("agents.jobs.max_timeout_seconds", self.agents_jobs.max_timeout_seconds),
+            ("retention.unfinished_seconds", self.retention.unfinished_seconds),
         ] {
             if seconds == 0 {
                 return bad(key, "expected 1 or more, got 0");
             }
+        }
+        let grace = self.worker.grace_seconds;
+        if grace > 86_400 {
+            return bad("worker.grace_seconds", &format!("expected 0 to 86400, got {grace}"));
         }
         let most = self.worker.max_processes;
         if most != 0 && !PROCESSES.contains(&most) {
@@ -252,9 +258,6 @@ impl Config {
         if lost_after < 180 {
             let reason = format!("expected 180 or more, got {lost_after}");
             return bad("claims.lost_after_seconds", &reason);
-        }
-        if self.agents_jobs.max_timeout_seconds == 0 {
-            return bad("agents.jobs.max_timeout_seconds", "expected 1 or more, got 0");
         }
         let most = self.agents_jobs.max_input_bytes;
         if !(1..=16 * 1024 * 1024).contains(&most) {

@@ -62,7 +62,7 @@ impl Sweeper {
     /// Looks again and again until told to stop.
     pub async fn run(self, stop: CancellationToken) {
         let age = Duration::from_secs(self.retention.unfinished_seconds);
-        let store = unfinished::sweep(&self.store, age, &stop);
+        let store = unfinished::sweep(&self.store, age);
         let looking = async { tokio::join!(self.look_for_all(), self.look_for_overdue(), store) };
         tokio::select! {
             () = stop.cancelled() => {}

@@ -125,16 +125,6 @@ pub(super) async fn download(
     Ok(part.stream(opened))
 }
 
-/// What a download would say, without its bytes.
-pub(super) async fn head(
-    State(api): State<Api>,
-    Path((workspace, name, wanted)): Path<(String, String, String)>,
-    asked: HeaderMap,
-) -> Answer {
-    let (_, row) = find(&api, &workspace, &name, &wanted).await?;
-    Ok(part(&row, &asked)?.head())
-}
-
 /// The part that is asked for, and the headers of the answer.
 fn part(row: &ResultRow, asked: &HeaderMap) -> Answer<Part> {
     let object = &row.saved.object;

@@ -111,7 +111,6 @@ fn job(at: &str) -> Vec<Route> {
         get(format!("{at}/results/{{result}}"), results::get, "A result"),
         get(format!("{at}/results/{{result}}/changes"), results::changes, "What the agent changed in its working directory"),
         get(format!("{at}/results/{{result}}/download"), results::download, "The bytes of a result").answers(Answers::Bytes),
-        head(format!("{at}/results/{{result}}/download"), results::head, "The headers of a result"),
     ]
 }
 

@@ -34,10 +34,13 @@ pub enum KeyFileError {
         mode: u32,
     },
     /// It holds no key.
-    #[error("secrets key file {path}: {source}", path = path.display())]
+    #[error("secrets key file {path}, line {line}: {source}; restore the file from a backup",
+        path = path.display())]
     Content {
         /// The file.
         path: PathBuf,
+        /// Where in it, from 1.
+        line: usize,
         /// What is wrong with it.
         source: SealError,
     },
@@ -50,8 +53,11 @@ pub(super) fn load(path: &Path) -> Result<Vec<Sealer>, KeyFileError> {
     if mode & 0o077 != 0 {
         return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
     }
-    let keys = text.trim().split('\n').map(Sealer::from_hex).collect::<Result<_, _>>();
-    keys.map_err(|source| KeyFileError::Content { path: path.to_owned(), source })
+    let key = |(index, text)| {
+        let (path, line) = (path.to_owned(), index + 1);
+        Sealer::from_hex(text).map_err(|source| KeyFileError::Content { path, line, source })
+    };
+    text.trim().split('\n').enumerate().map(key).collect()
 }
 
 /// Makes the file with a random key, unless it is there.

@@ -4,26 +4,18 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio_util::sync::CancellationToken;
 use workers::store::{self, Store, key};
 
 /// How often it looks, and soon after the start: listing a bucket is work for the store.
 const LOOK: Duration = Duration::from_secs(3600);
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 
-/// Looks again and again until told to stop.
-pub(super) async fn sweep(store: &Store, age: Duration, stop: &CancellationToken) {
+/// Looks again and again, for as long as it is asked to.
+pub(super) async fn sweep(store: &Store, age: Duration) {
     let mut pause = FIRST_LOOK.min(age);
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
-        }
-        let looked = tokio::select! {
-            () = stop.cancelled() => return,
-            looked = look(store, age) => looked,
-        };
-        match looked {
+        tokio::time::sleep(pause).await;
+        match look(store, age).await {
             Ok((0, 0)) => {}
             Ok((uploads, objects)) => {
                 tracing::info!(uploads, objects, "removed what was begun in the store and left");

@@ -125,7 +125,7 @@ codes! {
         "The agent's container disappeared while it ran."
         "Find out who removed it; then run the job again.";
     Unschedulable "unschedulable" Platform
-        "The cluster has no place for the agent."
+        "The place where agents run cannot give what the job asks for."
         "Ask for less in the compute spec, add nodes, or see what errand doctor says of control groups.";
     Evicted "evicted" Platform
         "The cluster took the agent's place away."

@@ -141,8 +141,8 @@ pub struct SavedResult {
     pub kind: ResultKind,
     /// The object.
     pub object: ObjectRef,
-    /// False when the agent was interrupted, so that files may be half written, or when
-    /// something was skipped.
+    /// False when the agent was interrupted, so that files may be half written, when something
+    /// was skipped, or when a file changed while it was saved.
     pub complete: bool,
     /// What was left out and why, bounded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -175,8 +175,8 @@ pub struct OutputChanges {
     pub deleted: Vec<String>,
     /// How many of each there are in all, in the same order.
     pub totals: [u64; 3],
-    /// `{"added": […], "modified": […], "deleted": […]}` with every path; absent while the lists
-    /// here are complete.
+    /// `{"added": […], "modified": […], "deleted": […], "totals": {…}}` with every path; absent
+    /// while the lists here are complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all: Option<ObjectRef>,
 }

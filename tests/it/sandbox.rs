@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Api, Options, Platform, eventually, script_agent};
@@ -16,10 +15,7 @@ const SOON: Duration = Duration::from_secs(60);
 const SECRET: &str = "correct-horse-battery";
 
 async fn with_secret(api: &Api) -> Value {
-    let secret = json!({"name": "key", "value": SECRET});
-    let path = "/apis/secrets/v2/workspaces/default/secrets";
-    let (made, answer) = api.ask(Method::POST, path, Some(secret)).await;
-    assert!(made.is_success(), "{answer}");
+    api.secret("key", SECRET).await;
     json!({"environment": {"environment_spec": {"secrets": {"KEY": "key"}}}})
 }
 
@@ -78,32 +74,6 @@ async fn an_agent_finds_nothing_of_the_platform_nor_of_another_job() {
     assert_eq!(first.ends(SOON).await["status"], "completed");
 }
 
-#[tokio::test]
-async fn case_f14_modes_are_kept_but_for_those_that_change_the_user() {
-    let platform = Platform::start().await;
-    let api = platform.api();
-    let make = "for m in 0755 0644 0600 0444 04755 02755; do echo $m > f$m; chmod $m f$m; done; \
-        mkdir d0700 d01777 d0555; echo x > d0555/file; chmod 0700 d0700; chmod 1777 d01777; \
-        chmod 0555 d0555";
-    let first = api.script(make, json!({})).await;
-    assert_eq!(first.ends(SOON).await["status"], "completed");
-    let reference = first.result("output_workdir").await["artifact_url"].clone();
-    let mut agent = script_agent();
-    agent["config"]["harnesses"]["script"]["settings"]["command"] = json!([
-        "/bin/sh",
-        "-c",
-        "find . -name '[fd]0*' -printf '%m %f\\n' | sort -k 2; find . ! -uid $(id -u)"
-    ]);
-    let workdir = json!({"base_workdir": reference});
-    let second = api.submit(json!({"agent": agent, "input": "", "workdir": workdir})).await;
-    assert_eq!(second.ends(SOON).await["status"], "completed");
-    assert_eq!(
-        second.json("fabric_run_result").await["response"],
-        "1777 d01777\n555 d0555\n700 d0700\n755 f02755\n444 f0444\n755 f04755\n600 f0600\n\
-         644 f0644\n755 f0755"
-    );
-}
-
 /// As root the platform reads everything, so nothing is skipped.
 #[tokio::test]
 async fn case_f9_what_an_agent_has_closed_is_saved_and_removed() {
@@ -128,7 +98,7 @@ async fn case_f9_what_an_agent_has_closed_is_saved_and_removed() {
 
 #[tokio::test]
 async fn an_agent_without_network_does_not_reach_the_platform() {
-    let platform = Platform::with(Options::default().set("WORKER__NETWORK", "none")).await;
+    let platform = Platform::with(Options::default().set("worker.network", "none")).await;
     let address = platform.run["http"].as_str().expect("run.json says").to_owned();
     let port = address.rsplit(':').next().expect("a port").to_owned();
     let mut agent = script_agent();

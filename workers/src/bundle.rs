@@ -22,11 +22,12 @@ mod walk;
 mod write;
 
 pub use changes::Found;
+pub use errand_runner::names::display_name;
 pub use given::{GIVEN, Given};
 pub use pipe::{pipe, send};
 pub use read::{FileFound, Limits, Pick, UnpackError, copy_entries, files};
 pub use save::{Report, write_directory};
-pub use skipped::{SkipList, display_name};
+pub use skipped::SkipList;
 pub use unpack::{unpack, unpack_given};
 pub use walk::remove_tree;
 pub use write::Writer;

@@ -1,5 +1,5 @@
 //! Patience: how long something may fail, or take, before it is given up, counted from the first
-//! failure or look that this process saw. Time during which nobody tried does not count.
+//! failure or look that this process saw. Time before that does not count; pauses between tries do.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

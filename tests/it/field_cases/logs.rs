@@ -8,7 +8,7 @@ use streams::broker::Broker;
 use streams::envelope::MAX_PAYLOAD_BYTES;
 use streams::topology::StreamName;
 
-use crate::harness::{Job, Options, Platform};
+use crate::harness::{Job, Options, Platform, script_agent};
 
 const LATER: Duration = Duration::from_secs(120);
 
@@ -74,11 +74,11 @@ async fn case_e6_nothing_large_rides_on_the_queue() {
         assert_eq!(record["status"], "completed", "{record}");
     }
     assert_eq!(prompt.json("fabric_run_result").await["response"], "3145728");
-    let over = json!({"spec": {"agent": "a", "input": "x".repeat(17 << 20)}});
+    let over = json!({"spec": {"agent": script_agent(), "input": "x".repeat(9 << 20)}});
     let path = "/apis/agents/v2/workspaces/default/jobs/execute";
     let (status, refused) = api.ask(reqwest::Method::POST, path, Some(over)).await;
     assert_eq!(status, 413, "{refused}");
-    assert!(refused.to_string().contains("16777216"), "it names the limit: {refused}");
+    assert!(refused.to_string().contains("at most 8388608"), "it names the limit: {refused}");
 
     let broker = platform.broker().await;
     let mut messages = 0;

@@ -208,7 +208,8 @@ async fn case_f14_modes_stay_but_for_the_set_id_bits_of_what_is_given() {
                   mkdir d0700 d1777; chmod 0700 d0700; chmod 1777 d1777";
     let job = platform.api().script(script, json!({})).await;
     completes(&job, SOON).await;
-    let modes = "stat -c '%a %n' d* f*";
+    // And all of it is the agent's own.
+    let modes = "stat -c '%a %n' d* f*; find . ! -uid $(id -u)";
     let next = after(&platform.api(), &job, modes).await;
     completes(&next, SOON).await;
     let wanted = "700 d0700\n1777 d1777\n444 f0444\n600 f0600\n644 f0644\n755 f0755\n755 f4755";

@@ -77,7 +77,7 @@ async fn case_g2_short_values_are_no_masks_and_this_is_said() {
     let job = api.script("echo '{ a is true, 1 }'", bound).await;
     assert_eq!(job.ends(SOON).await["status"], "completed");
     let log = job.log().await;
-    let warning = "Secret variables with fewer than 8 characters are not masked in logs: S1, S2, \
+    let warning = "Secret variables with fewer than 8 bytes are not masked in logs: S1, S2, \
                    S3, S4.";
     assert!(log.contains(&"{ a is true, 1 }".to_owned()), "{log:?}");
     assert!(log.contains(&warning.to_owned()), "{log:?}");

@@ -50,7 +50,8 @@ pub struct Launch {
     /// What the agent's processes may use together.
     #[serde(default)]
     pub limits: Limits,
-    /// The control group that they are put into; `None` where there is none to be had.
+    /// The control group that they are put into; `None` where there is none to be had. Decided by
+    /// the executor, as the next two are, whatever stands here before.
     #[serde(default)]
     pub cgroup: Option<Cgroup>,
     /// What keeps the agent away from the platform and from other runs.

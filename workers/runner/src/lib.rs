@@ -4,12 +4,14 @@
 //! two talk through files only, so either side may die and come back.
 //!
 //! ```text
-//! launch.json   what to run (worker, before the start)
+//! launch.json   what to run (worker; the control group is noted right before the start)
+//! given.list    what the agent was given, to be compared when results are saved (worker)
 //! secrets.json  variable values, mode 0600; unlinked by the supervisor before the agent starts
 //! started       created exclusively by the supervisor; it holds a lock on it while it lives
 //! lease         touched by the worker; too old = nobody holds the claim any more
 //! stop          created by the worker: end the run now, for the reason inside
-//! io/           what the processes inside leave for the supervisor
+//! io/           what the processes inside leave for the supervisor; `reserve` in it is space set
+//!               aside for how the run ends
 //! base/         the Fabric base directory: ethos tree, workspace/, artifacts/
 //! home/ tmp/    HOME and TMPDIR of the agent, outside the base
 //! runner.err    what the supervisor says on stderr (created by the worker)
@@ -20,12 +22,16 @@
 //! Only `base`, `home`, `tmp` and `io` are the agent's, by owner or by Landlock; the rest it can
 //! neither read nor write (see [`Sandbox`]).
 //!
+//! Beside the run directories lie `.ids` (which user each run has), `.cgroup` (whose the control
+//! groups are) and `.RUN.partial` (a directory that is being filled).
+//!
 //! Nothing here knows NATS, S3 or SQL.
 
 pub mod abilities;
 pub mod cgroup;
 pub mod launch;
 pub mod log_line;
+pub mod names;
 pub mod outcome;
 pub mod run_dir;
 

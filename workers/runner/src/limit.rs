@@ -19,6 +19,11 @@ pub(crate) fn duration(launch: &Launch) -> Duration {
     Duration::from_secs_f64(seconds(launch))
 }
 
+/// A span that a clock can be moved by.
+pub(crate) fn bounded(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds.clamp(0.0, LONGEST_SECONDS))
+}
+
 /// What Fabric is told, so that it never strikes before the supervisor does. Fabric gives the
 /// adapter ten seconds less, or half when that is more: with these numbers, exactly the limit.
 pub(crate) fn for_fabric(launch: &Launch) -> f64 {

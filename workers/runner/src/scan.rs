@@ -10,18 +10,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use errand_runner::names::{NAMED, Names};
 use errand_runner::{Launch, RunDir, SecretsFound, run_dir};
 
 use crate::agent_dirs::AgentDirs;
 use crate::log::Log;
 use crate::mask::Mask;
-
-/// So many paths are named for each result; they ride in a fact. With the last of them the search
-/// ends.
-const NAMED: usize = 20;
-
-/// Bytes of a path that are shown.
-const SHOWN_BYTES: usize = 200;
 
 /// How long the search may keep the end of a run waiting: after an end of its own, and after one
 /// that somebody waits for.
@@ -90,9 +84,10 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Paths below a directory that hold a secret, for people; sorted.
+    /// Paths below a directory that hold a secret, for people; sorted. With the last that is
+    /// named the search ends.
     fn directory(&mut self, root: &Path) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut found = Names::default();
         let mut dirs = vec![root.to_owned()];
         while let Some(dir) = dirs.pop() {
             let Ok(entries) = fs::read_dir(dir) else {
@@ -100,7 +95,7 @@ impl Search<'_> {
                 continue;
             };
             for entry in entries.flatten() {
-                if found.len() == NAMED {
+                if found.named.len() == NAMED {
                     break;
                 }
                 if self.is_over() {
@@ -113,15 +108,16 @@ impl Search<'_> {
                 }
                 let shown = path.strip_prefix(root).unwrap_or(&path).as_os_str().as_bytes();
                 match self.holds(&path, entry.file_name().as_bytes()) {
-                    Ok(true) => found.push(self.display(shown)),
+                    // Its own secrets are masked before anything is cut.
+                    Ok(true) => found.push(&self.mask.bytes(shown)),
                     Ok(false) => {}
                     // What cannot be read cannot be saved either, which is said there.
                     Err(_) => self.is_whole = false,
                 }
             }
         }
-        found.sort();
-        found
+        found.named.sort();
+        found.named
     }
 
     fn holds(&self, path: &Path, name: &[u8]) -> io::Result<bool> {
@@ -139,22 +135,6 @@ impl Search<'_> {
 
     fn is_over(&self) -> bool {
         Instant::now() >= self.until || (self.asked)()
-    }
-
-    /// A path for people and JSON; its own secrets are masked, before anything is cut.
-    fn display(&self, path: &[u8]) -> String {
-        let masked = self.mask.bytes(path);
-        let mut shown = String::new();
-        for chunk in masked[..masked.len().min(SHOWN_BYTES)].utf8_chunks() {
-            shown.push_str(&chunk.valid().replace('\\', "\\x5c"));
-            for byte in chunk.invalid() {
-                shown.push_str(&format!("\\x{byte:02x}"));
-            }
-        }
-        if masked.len() > SHOWN_BYTES {
-            shown.push('…');
-        }
-        shown
     }
 }
 

@@ -6,8 +6,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::Path;
 
+use errand_runner::names::{Names, whole_name};
+
 use super::given::{GIVEN, Known, List, What, is_below, order};
-use super::skipped::{Names, whole_name};
 
 /// So many paths of each kind ride in the fact.
 const NAMED: usize = 50;

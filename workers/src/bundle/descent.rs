@@ -32,8 +32,12 @@ pub(super) struct Descent {
 impl Descent {
     /// Begins at an existing directory.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
-        let root = rustix::fs::open(root, DIRECTORY, Mode::empty())?;
-        Ok(Self { root, at: Vec::new(), steps: Vec::new() })
+        Ok(Self::at(rustix::fs::open(root, DIRECTORY, Mode::empty())?))
+    }
+
+    /// Begins at a directory that is open.
+    pub(super) fn at(root: OwnedFd) -> Self {
+        Self { root, at: Vec::new(), steps: Vec::new() }
     }
 
     /// Goes to a directory (empty: the root).

@@ -6,11 +6,11 @@
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
 
+use errand_runner::names::display_name;
 use flate2::read::MultiGzDecoder;
 use tar::EntryType;
 
 use super::entries::{Entries, Raw};
-use super::skipped::display_name;
 use super::sparse::{Expanded, Segment};
 use super::write::Writer;
 

@@ -7,13 +7,14 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use errand_runner::names::Names;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat};
 
 use super::changes::{Change, Changes, Found};
 use super::contents::{Contents, Digest};
 use super::given::{Known, What};
 use super::progress::{ENTRY_BYTES, Progress};
-use super::skipped::{Names, SkipList};
+use super::skipped::SkipList;
 use super::sparse::{Data, Segment, segments};
 use super::walk::{Entry, Step, walk};
 use super::write::Writer;

@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
 use super::descent::{DIRECTORY, Descent, existing, split};
+use super::walk::remove_directory;
 
 /// The root of what is being filled.
 pub(super) struct Tree {
@@ -130,16 +131,7 @@ fn enter(at: &OwnedFd, component: &[u8]) -> io::Result<OwnedFd> {
 fn remove(at: &OwnedFd, name: &[u8]) -> io::Result<()> {
     match rustix::fs::unlinkat(at, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(Errno::ISDIR | Errno::PERM) => {
-            let child = rustix::fs::openat(at, name, DIRECTORY, Mode::empty())?;
-            for entry in rustix::fs::Dir::read_from(&child)? {
-                let entry = entry?;
-                if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-                    remove(&child, entry.file_name().to_bytes())?;
-                }
-            }
-            Ok(rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR)?)
-        }
+        Err(Errno::ISDIR | Errno::PERM) => remove_directory(at, name),
         Err(error) => Err(error.into()),
     }
 }

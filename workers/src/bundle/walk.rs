@@ -3,13 +3,14 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat, statat};
+use rustix::io::Errno;
 
-use super::descent::{Descent, existing, split};
+use super::descent::{DIRECTORY, Descent, existing, split};
 
 /// What happens on the way.
 pub(super) enum Step<'a> {
@@ -20,6 +21,9 @@ pub(super) enum Step<'a> {
     /// A directory is done with; the one that it lies in.
     Left(&'a OwnedFd),
 }
+
+/// Is told of each step, with its path.
+pub(super) type Visit<'a> = &'a mut dyn FnMut(&[u8], Step<'_>) -> io::Result<()>;
 
 /// Something in a tree.
 pub(super) struct Entry<'a> {
@@ -34,11 +38,11 @@ pub(super) struct Entry<'a> {
 }
 
 /// Shows everything below a root by its path.
-pub(super) fn walk(
-    root: &Path,
-    visit: &mut dyn FnMut(&[u8], Step<'_>) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut descent = Descent::open(root)?;
+pub(super) fn walk(root: &Path, visit: Visit<'_>) -> io::Result<()> {
+    walk_from(Descent::open(root)?, visit)
+}
+
+fn walk_from(mut descent: Descent, visit: Visit<'_>) -> io::Result<()> {
     let mut name = Vec::new();
     let mut waiting = match names(descent.go(b"", existing)?) {
         Ok(names) => vec![names],
@@ -106,9 +110,22 @@ fn names(directory: &OwnedFd) -> io::Result<std::vec::IntoIter<CString>> {
 
 /// Removes a tree that its agent may have made unwritable, and as deep as it likes.
 pub fn remove_tree(root: &Path) -> io::Result<()> {
+    remove_directory(rustix::fs::CWD, root.as_os_str().as_bytes())
+}
+
+/// The same for a directory of that name in another.
+pub(super) fn remove_directory(parent: impl AsFd, name: &[u8]) -> io::Result<()> {
     let full = Mode::RWXU;
-    rustix::fs::chmodat(rustix::fs::CWD, root.as_os_str().as_bytes(), full, AtFlags::empty())?;
-    walk(root, &mut |name, step| {
+    let open = || rustix::fs::openat(&parent, name, DIRECTORY, Mode::empty());
+    let directory = match open() {
+        Err(Errno::ACCESS) => {
+            rustix::fs::chmodat(&parent, name, full, AtFlags::empty())?;
+            open()?
+        }
+        opened => opened?,
+    };
+    rustix::fs::fchmod(&directory, full)?;
+    walk_from(Descent::at(directory), &mut |name, step| {
         match step {
             Step::Entry(Entry { directory, last, kind: FileType::Directory, stat }) => {
                 if Mode::from_raw_mode(stat.st_mode) & full != full {
@@ -125,5 +142,5 @@ pub fn remove_tree(root: &Path) -> io::Result<()> {
         }
         Ok(())
     })?;
-    std::fs::remove_dir(root)
+    Ok(rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)?)
 }

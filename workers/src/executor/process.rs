@@ -264,8 +264,13 @@ impl Executor for Process {
 
     async fn remove(&self, run: RunName) -> Result<(), Error> {
         let (dir, groups, ids) = (self.dir(run), self.groups.clone(), self.ids.clone());
-        let remove =
-            move || groups.end(&run.to_string(), &dir).and_then(|()| clear(run, dir.root(), &ids));
+        let partial = self.partial(run);
+        let remove = move || {
+            groups.end(&run.to_string(), &dir)?;
+            // A worker that lost the claim while it filled one left it.
+            clear(run, partial.root(), &ids)?;
+            clear(run, dir.root(), &ids)
+        };
         let removed = spawn_blocking(remove).await;
         removed.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
     }

@@ -1,7 +1,7 @@
 //! `errand-runner probe ID DIR`: tries what [`super::enter`] would do, and tells it as JSON.
 //!
-//! DIR is a directory that runs are to lie below, ID the first of the agents' users. What is tried cannot be
-//! taken back, which is why it is done in a process that ends afterwards.
+//! DIR is a directory that runs are to lie below, ID the first of the agents' users. What is tried
+//! cannot be taken back, which is why it is done in a process that ends afterwards.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -101,7 +101,7 @@ impl Session<'_> {
         let names = Vec::from_iter(short.map(|(name, _)| name.as_str()));
         if !names.is_empty() {
             self.log.platform(&format!(
-                "Secret variables with fewer than {SHORTEST} characters are not masked in logs: {}.",
+                "Secret variables with fewer than {SHORTEST} bytes are not masked in logs: {}.",
                 names.join(", ")
             ));
         }
@@ -173,7 +173,7 @@ impl Session<'_> {
     /// TERM, then grace, then KILL for the agent; the host and our adapter get a moment to say
     /// how it ended.
     fn wind_down(&mut self, tree: &mut Tree<'_>, grace_seconds: f64) {
-        let grace = Duration::try_from_secs_f64(grace_seconds).unwrap_or_default();
+        let grace = limit::bounded(grace_seconds);
         tree.terminate();
         self.follow_until(grace, tree, |tree| tree.agent().is_empty());
         tree.kill_agent(KILL_PATIENCE);

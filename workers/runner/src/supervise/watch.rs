@@ -141,7 +141,7 @@ impl<'a> Watch<'a> {
         let Some(seconds) = self.launch.lease_seconds else {
             return false;
         };
-        // A renewed lease is a new file.
+        // A renewed lease has a new time.
         self.lease.look(stamp(&self.run.lease()), now) >= seconds
     }
 

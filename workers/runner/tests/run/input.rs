@@ -133,7 +133,7 @@ fn secrets_are_used_masked_and_off_the_disk() {
     assert_eq!(done.outcome.message, "exited with code 1: bad ***");
     assert_eq!(
         done.texts(LogStream::Platform)[1],
-        "Secret variables with fewer than 8 characters are not masked in logs: PIN."
+        "Secret variables with fewer than 8 bytes are not masked in logs: PIN."
     );
     assert!(!done.workspace_text("listing").contains("secrets.json"));
     assert!(!done.scene.run.secrets().exists());

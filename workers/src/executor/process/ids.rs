@@ -29,9 +29,18 @@ impl Ids {
         Self { runs: runs.to_owned(), directory: runs.join(DIRECTORY) }
     }
 
-    /// Takes a number for a run whose directory is there.
+    /// Takes a number for a run whose directory is there; the one that it has already, if any.
     pub(super) fn take(&self, range: IdRange, run: &str) -> io::Result<u32> {
         let _lock = self.lock()?;
+        for entry in fs::read_dir(&self.directory)? {
+            let path = entry?.path();
+            let id = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+            if let Some(id) = id
+                && fs::read_to_string(&path)? == run
+            {
+                return Ok(id);
+            }
+        }
         // Not from the beginning each time: what a run left in a place for everybody stays its
         // user's, and the next run must not be that user.
         let mix = |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte));
