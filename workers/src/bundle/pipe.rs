@@ -10,7 +10,7 @@ use crate::store::{Error, Upload};
 /// Bytes a chunk; with [`CHUNKS`] of them on the way, memory stays flat. They are half a part of
 /// an upload, so that the writer goes on while a part is sent.
 const CHUNK_BYTES: usize = 256 * 1024;
-const CHUNKS: usize = 16;
+const CHUNKS: usize = 10;
 
 /// The writing end; used on a thread that may block.
 pub struct PipeWriter {

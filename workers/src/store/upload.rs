@@ -15,9 +15,9 @@ use super::vouch::{Summing, Sums, crc32, encode};
 use super::{AGAIN, Error, Store, failed};
 
 /// Bytes of the first parts. S3 takes 10,000 parts, so they grow with the object.
-pub const PART_BYTES: usize = 8 * 1024 * 1024;
+pub const PART_BYTES: usize = 5 * 1024 * 1024;
 
-/// So many parts of one size, then the size doubles: 1,000 × 8 MiB, 1,000 × 16 MiB, …
+/// So many parts of one size, then the size doubles: 1,000 × 5 MiB, 1,000 × 10 MiB, …
 const PARTS_PER_SIZE: i32 = 1_000;
 
 /// An upload in progress. One that is dropped before it is finished is given up behind the
