@@ -1,7 +1,7 @@
 //! Follows a growing file and turns it into log lines.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::PathBuf;
 
 use errand_runner::LogStream;
@@ -31,6 +31,11 @@ impl Follower {
         Self { path, stream, file: None, line: Vec::new(), length: 0, seam: Seam::default() }
     }
 
+    /// Where the lines come from.
+    pub(crate) fn stream(&self) -> LogStream {
+        self.stream
+    }
+
     /// Whether the file was ever there.
     pub(crate) fn found(&self) -> bool {
         self.file.is_some()
@@ -51,12 +56,36 @@ impl Follower {
         count
     }
 
-    /// Logs what is left when nobody writes any more.
-    pub(crate) fn finish(&mut self, log: &mut Log, buffer: &mut Vec<u8>) {
-        while self.follow(log, buffer) > 0 {
+    /// Logs what is left when nobody writes any more, as long as it `may_go_on` after so many
+    /// bytes; says how many bytes were left out. An unfinished line is then left out as well: it
+    /// might end in half a secret, which no mask knows.
+    pub(crate) fn finish(
+        &mut self,
+        log: &mut Log,
+        buffer: &mut Vec<u8>,
+        may_go_on: impl Fn(u64) -> bool,
+    ) -> u64 {
+        let mut read = 0;
+        while may_go_on(read) {
+            let count = self.follow(log, buffer);
             log.flush();
+            if count == 0 {
+                self.end(log);
+                return 0;
+            }
+            read += count as u64;
         }
-        self.end(log);
+        let left = self.left() + self.length;
+        self.line.clear();
+        self.length = 0;
+        left
+    }
+
+    /// Bytes of the file that nobody has read yet.
+    fn left(&mut self) -> u64 {
+        let Some(file) = &mut self.file else { return 0 };
+        let length = file.metadata().map_or(0, |it| it.len());
+        length.saturating_sub(file.stream_position().unwrap_or_default())
     }
 
     /// Logs a last line that nothing ended.

@@ -47,7 +47,7 @@ impl Scene {
         for chunk in chunks {
             follower.take(chunk, &mut self.log);
         }
-        follower.finish(&mut self.log, &mut Vec::new());
+        follower.finish(&mut self.log, &mut Vec::new(), |_| true);
         self.log.flush();
     }
 }
@@ -108,10 +108,23 @@ fn a_followed_file_may_be_deleted() {
     assert_eq!(follower.follow(&mut scene.log, &mut buffer), 6);
     fs::remove_file(&path).expect("the file is there");
     spool.write_all(b"o\nthree").expect("room on the disk");
-    follower.finish(&mut scene.log, &mut buffer);
+    assert_eq!(follower.finish(&mut scene.log, &mut buffer, |_| true), 0);
     scene.log.flush();
     assert_eq!(scene.texts(), ["one", "two", "three"]);
     assert_eq!(scene.log.stderr_tail(), "one\ntwo\nthree");
+}
+
+#[test]
+fn what_may_not_be_read_to_its_end_is_left_out_by_whole_lines() {
+    let mut scene = Scene::new(&["s3cr3t-value-1"], 1 << 20);
+    let path = scene.dir.path().join("spool");
+    let begin = format!("{} s3cr3t", "one\n".repeat(Follower::CHUNK / 4 - 2));
+    fs::write(&path, format!("{begin}-value-1\n{}", "x".repeat(Follower::CHUNK)))
+        .expect("room on the disk");
+    let mut follower = Follower::new(path, LogStream::Stdout);
+    let left = follower.finish(&mut scene.log, &mut Vec::new(), |read| read == 0);
+    assert_eq!(left, " s3cr3t-value-1\n".len() as u64 + Follower::CHUNK as u64);
+    assert!(scene.texts().iter().all(|text| text == "one"));
 }
 
 #[test]

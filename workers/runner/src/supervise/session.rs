@@ -27,6 +27,9 @@ const QUIET_TICK: Duration = Duration::from_millis(50);
 /// The log may always have this size, however small the output limit is.
 const LEAST_LOG_BUDGET: u64 = 8 * 1024 * 1024;
 
+/// How long the log of what was left unread may keep the end of a run waiting.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
+
 /// A killed process that does not go away hangs in the kernel. Then the run ends without it.
 pub(super) const KILL_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -45,7 +48,7 @@ pub(super) fn conduct(run: &RunDir, started_at: Timestamp) -> Outcome {
 fn conduct_prepared(run: &RunDir, prepared: &Prepared) -> Verdict {
     let launch = &prepared.launch;
     let mask = Mask::new(prepared.secrets.values().map(String::as_str));
-    let budget = LEAST_LOG_BUDGET.max(launch.output_limit_bytes.saturating_mul(2));
+    let budget = log_budget(launch);
     let log = match Log::create(&run.log(), mask, budget) {
         Ok(log) => log,
         Err(source) => {
@@ -66,6 +69,12 @@ fn conduct_prepared(run: &RunDir, prepared: &Prepared) -> Verdict {
         Ok(host) => session.supervise(Pid::from_child(&host), prepared, &agent),
         Err(error) => session.close(Verdict::raised(error.raised()), &agent),
     }
+}
+
+/// Bytes of the agent that the log may hold. An agent could make its output as long as it likes,
+/// so after its end no more than this is read of it either.
+fn log_budget(launch: &Launch) -> u64 {
+    LEAST_LOG_BUDGET.max(launch.output_limit_bytes.saturating_mul(2))
 }
 
 /// `workspace/name`, as the request context spells it.
@@ -152,7 +161,7 @@ impl Session<'_> {
             reported,
         );
         verdict.weigh_limits(&limits);
-        self.drain();
+        self.drain(log_budget(&prepared.launch));
         let known = verdict.stderr_files();
         if !verdict.is_success() {
             left_stderr::log(&mut self.log, &self.run.base(), &prepared.dirs.artifacts, &known);
@@ -223,10 +232,26 @@ impl Session<'_> {
         let _ = poll(&mut [PollFd::new(host, PollFlags::IN)], Some(&timeout));
     }
 
-    /// Nobody writes any more: logs the rest.
-    fn drain(&mut self) {
+    /// Nobody writes any more: logs the rest, up to so many bytes of each stream, and as long as
+    /// there is time and nobody asks for the end.
+    fn drain(&mut self, most: u64) {
+        let until = Instant::now() + DRAIN_PATIENCE;
+        let is_asked = || self.run.stop().symlink_metadata().is_ok();
+        let asked_before = is_asked();
+        let may_go_on =
+            |read| read < most && Instant::now() < until && (asked_before || !is_asked());
         for follower in &mut self.followers {
-            follower.finish(&mut self.log, &mut self.buffer);
+            let left = follower.finish(&mut self.log, &mut self.buffer, may_go_on);
+            if left > 0 {
+                let name = match follower.stream() {
+                    LogStream::Stdout => "stdout",
+                    LogStream::Stderr | LogStream::Platform => "stderr",
+                };
+                self.log.platform(&format!(
+                    "The agent's {name} is too long for the log: its last {left} bytes are in \
+                     output_artifacts only."
+                ));
+            }
         }
         self.log.flush();
     }

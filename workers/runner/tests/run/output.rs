@@ -49,3 +49,22 @@ fn an_agent_that_empties_its_artifacts_loses_neither_log_nor_output() {
     assert_eq!(done.artifact_text("stdout.txt"), "own\n");
     assert_eq!(done.artifact_text("stdout.1.txt"), "done\n");
 }
+
+#[test]
+fn an_agent_that_makes_its_output_endless_ends() {
+    let done = Scene::new("echo words; truncate -s 1T ../../io/agent.stdout; echo trouble >&2")
+        .with(|launch| launch.output_limit_bytes = 1000)
+        .run();
+    done.assert_end(End::Succeeded, None);
+    assert_eq!(done.texts(LogStream::Stdout), ["words"]);
+    assert_eq!(done.texts(LogStream::Stderr), ["trouble"]);
+    let kept = fs::metadata(done.scene.artifact("stdout.txt")).expect("it is an artifact");
+    assert_eq!(kept.len(), 1 << 40);
+    let said = done.texts(LogStream::Platform);
+    let left = format!(
+        "The agent's stdout is too long for the log: its last {} bytes are in output_artifacts \
+         only.",
+        (1_u64 << 40) - 6
+    );
+    assert!(said.contains(&left), "{said:?}");
+}
