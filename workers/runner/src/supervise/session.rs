@@ -1,5 +1,6 @@
 //! The time between the start of the Fabric host and the moment when nothing is left of it.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::time::{Duration, Instant};
 
 use errand_runner::{Launch, LogStream, Outcome, RunDir, run_dir};
@@ -145,22 +146,28 @@ impl Session<'_> {
             ));
         }
         let limits = Limits::of(&prepared.launch);
+        let ended = Ended {
+            end,
+            host_status: tree.host_status(),
+            killed: tree.killed(),
+            invoked_at: watch.invoked_at(),
+            limit_seconds: limit::seconds(&prepared.launch),
+            lease_seconds: prepared.launch.lease_seconds,
+            host_words: prepare::host_words(self.run),
+        };
+        // The agent has had its hands on all that is read now: should that break this program, the
+        // run has an outcome all the same.
+        let judged =
+            panic::catch_unwind(AssertUnwindSafe(|| self.judge(prepared, &ended, &limits)));
+        self.close(judged.unwrap_or_else(|_| Verdict::broken_off(&ended)), agent)
+    }
+
+    /// Looks at what the agent and the host left, and keeps what is to be kept.
+    fn judge(&mut self, prepared: &Prepared, ended: &Ended, limits: &Limits) -> Verdict {
         let reported = run_dir::read_json(&report::report_path(self.run)).ok();
         self.log_lost_diagnostics(reported.as_ref());
-        let host_words = prepare::host_words(self.run);
-        let mut verdict = Verdict::of(
-            &Ended {
-                end: end.clone(),
-                host_status: tree.host_status(),
-                killed: tree.killed(),
-                invoked_at: watch.invoked_at(),
-                limit_seconds: limit::seconds(&prepared.launch),
-                lease_seconds: prepared.launch.lease_seconds,
-                host_words: host_words.clone(),
-            },
-            reported,
-        );
-        verdict.weigh_limits(&limits);
+        let mut verdict = Verdict::of(ended, reported);
+        verdict.weigh_limits(limits);
         self.drain(log_budget(&prepared.launch));
         let known = verdict.stderr_files();
         if !verdict.is_success() {
@@ -168,15 +175,15 @@ impl Session<'_> {
         }
         let kept = output::keep(self.run, &prepared.dirs.artifacts, !known.is_empty());
         verdict.add_artifacts(kept.artifacts);
-        for problem in kept.problems.iter().chain(&limits.struck).chain([&host_words]) {
+        for problem in kept.problems.iter().chain(&limits.struck).chain([&ended.host_words]) {
             if !problem.is_empty() {
                 self.log.platform(problem);
             }
         }
-        let hurry = end != End::Host;
+        let hurry = ended.end != End::Host;
         let found = scan::run(&mut self.log, self.run, &prepared.launch, &prepared.dirs, hurry);
         verdict.add_secrets_found(found);
-        self.close(verdict, agent)
+        verdict
     }
 
     /// TERM, then grace, then KILL for the agent; the host and our adapter get a moment to say

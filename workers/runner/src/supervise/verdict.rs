@@ -40,6 +40,16 @@ impl Verdict {
         verdict
     }
 
+    /// The supervisor itself broke off, once nothing of the agent was left.
+    pub(super) fn broken_off(ended: &Ended) -> Self {
+        let mut verdict = Self::empty(ended.invoked_at, ended.killed);
+        let sentence = "how the agent ended cannot be told: errand-runner met a fault of its own \
+                        while it looked at what the agent left; report it, with the worker's log";
+        let raised = raised(Kind::Execution, Failure::AdapterProtocol, sentence.into());
+        verdict.set_raised(OutcomeEnd::Raised, raised);
+        verdict
+    }
+
     /// Weighs what the session saw against what the host reported.
     pub(super) fn of(ended: &Ended, reported: Option<Report>) -> Self {
         let mut verdict = Self::empty(ended.invoked_at, ended.killed);
@@ -90,12 +100,9 @@ impl Verdict {
 
     /// Lists files that were moved into the artifacts, when there is a result to list them in.
     pub(super) fn add_artifacts(&mut self, artifacts: Vec<Value>) {
-        let listed = self
-            .outcome
-            .run_result
-            .as_mut()
-            .and_then(|result| result["artifacts"]["artifacts"].as_array_mut());
-        if let Some(listed) = listed {
+        let result = self.outcome.run_result.as_mut();
+        let listed = result.and_then(|it| it.pointer_mut("/artifacts/artifacts"));
+        if let Some(listed) = listed.and_then(Value::as_array_mut) {
             listed.extend(artifacts);
         }
     }
@@ -285,3 +292,6 @@ fn host_broke(ended: &Ended) -> Raised {
     };
     Raised { message, crashed: true, ..raised(Kind::Execution, Failure::AgentCrashed, sentence) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ mod scene;
 mod cgroup;
 mod ends;
 mod faults;
+mod forged;
 mod formats;
 mod input;
 mod output;

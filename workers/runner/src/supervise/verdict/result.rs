@@ -24,10 +24,13 @@ pub(super) fn reference_shape(result: &Value) -> Value {
         shape.insert(key.into(), result.get(key).cloned().unwrap_or(absent));
     }
     shape["response"] = result["output"]["response"].clone();
-    if let Some(artifacts) = shape["artifacts"].as_object_mut() {
-        artifacts.entry("root").or_insert(Value::Null);
-        artifacts.entry("artifacts").or_insert_with(|| json!([]));
+    // The agent can write the report itself, and what it kept is listed here.
+    let mut artifacts = shape["artifacts"].as_object().cloned().unwrap_or_default();
+    artifacts.entry("root").or_insert(Value::Null);
+    if !artifacts.get("artifacts").is_some_and(Value::is_array) {
+        artifacts.insert("artifacts".into(), json!([]));
     }
+    shape["artifacts"] = artifacts.into();
     if let Some(error) = shape["error"].as_object_mut() {
         error.entry("metadata").or_insert_with(|| json!({}));
     }
