@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use errand_runner::{Failure, RunDir};
+use errand_runner::{Failure, RunDir, run_dir};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -91,6 +91,16 @@ impl Raised {
             crashed: false,
         }
     }
+
+    /// A result that cannot be kept for its length.
+    pub(crate) fn too_long() -> Self {
+        let sentence = format!(
+            "the agent's run result is longer than {} MiB of JSON: let the agent write what is \
+             large into files",
+            MOST_BYTES / (1024 * 1024)
+        );
+        Self { kind: Kind::Execution, ..Self::refused(Failure::AdapterProtocol, sentence) }
+    }
 }
 
 /// Where the beginning of the invocation is noted.
@@ -116,6 +126,26 @@ pub(crate) fn stdout_path(run: &RunDir) -> PathBuf {
 /// What a script wrote on stderr so far.
 pub(crate) fn stderr_path(run: &RunDir) -> PathBuf {
     run.io().join("agent.stderr")
+}
+
+/// Bytes of JSON that a report may have. Kept as values it takes many times that, and the agent
+/// decides how many.
+const MOST_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Bytes of JSON that a run result may have in the outcome. There the response stands twice; what
+/// is still longer has grown in being written anew, as a number like `1e9` does.
+pub(crate) const MOST_BYTES_OF_A_RESULT: usize = 2 * MOST_BYTES as usize;
+
+/// Reads the report, if there is one that can be understood. One that is too long is taken for
+/// the failure that it is.
+pub(crate) fn read(run: &RunDir) -> Option<Report> {
+    match run_dir::read_bounded(&report_path(run), MOST_BYTES) {
+        Ok(bytes) => serde_json::from_slice(&bytes).ok(),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            Some(Report::Raised(Raised::too_long()))
+        }
+        Err(_) => None,
+    }
 }
 
 /// Writes one of the host's two so that a reader sees all of it or nothing. It need not survive a loss

@@ -219,10 +219,20 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a regular file, as far as is sensible.
+/// Reads a regular file that has a sensible length; what is longer is an error of the kind
+/// `FileTooLarge`, never cut.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    read_bounded(path, READ_BYTES)
+}
+
+/// The same with a bound of the caller's.
+pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_regular(path)?.take(READ_BYTES).read_to_end(&mut bytes)?;
+    open_regular(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let sentence = format!("it is longer than {most} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, sentence));
+    }
     Ok(bytes)
 }
 
@@ -258,3 +268,6 @@ pub fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> 
     fs::rename(&partial, path)?;
     File::open(parent)?.sync_all()
 }
+
+#[cfg(test)]
+mod tests;

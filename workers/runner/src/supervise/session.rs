@@ -164,7 +164,7 @@ impl Session<'_> {
 
     /// Looks at what the agent and the host left, and keeps what is to be kept.
     fn judge(&mut self, prepared: &Prepared, ended: &Ended, limits: &Limits) -> Verdict {
-        let reported = run_dir::read_json(&report::report_path(self.run)).ok();
+        let reported = report::read(self.run);
         self.log_lost_diagnostics(reported.as_ref());
         let mut verdict = Verdict::of(ended, reported);
         verdict.weigh_limits(limits);

@@ -11,7 +11,7 @@ use super::limits::Limits;
 use super::watch::End;
 use crate::limit;
 use crate::log::Log;
-use crate::report::{Kind, Raised, Report};
+use crate::report::{self, Kind, Raised, Report};
 
 mod result;
 
@@ -165,13 +165,13 @@ impl Verdict {
     pub(super) fn finish(&mut self, log: &Log) {
         self.outcome.log_lines = log.lines();
         let mask = log.mask();
+        if let Some(result) = &mut self.outcome.run_result {
+            mask.value(result);
+        }
         self.outcome.message = mask.text(&self.outcome.message);
         if let Some(error) = &mut self.outcome.error {
             error["stderr_tail"] = log.stderr_tail().into();
             mask.value(error);
-        }
-        if let Some(result) = &mut self.outcome.run_result {
-            mask.value(result);
         }
     }
 
@@ -222,6 +222,11 @@ impl Verdict {
     }
 
     fn set_returned(&mut self, ended: &Ended, result: &Value) {
+        let shape = result::reference_shape(result);
+        if !is_kept(&shape) {
+            self.set_raised(OutcomeEnd::Raised, Raised::too_long());
+            return;
+        }
         if result["status"] == "succeeded" {
             self.outcome.end = OutcomeEnd::Succeeded;
         } else {
@@ -237,8 +242,13 @@ impl Verdict {
             self.outcome.message = result::message(result);
         }
         self.outcome.usage = result::usage(result);
-        self.outcome.run_result = Some(result::reference_shape(result));
+        self.outcome.run_result = Some(shape);
     }
+}
+
+/// Whether whoever reads the outcome will take so much.
+fn is_kept(result: &Value) -> bool {
+    serde_json::to_vec(result).is_ok_and(|json| json.len() <= report::MOST_BYTES_OF_A_RESULT)
 }
 
 fn raised(kind: Kind, failure: Failure, sentence: String) -> Raised {

@@ -24,3 +24,23 @@ fn a_forged_report_of_any_shape_has_an_outcome() {
         assert_ne!(done.outcome.failure, None::<Failure>, "{odd}");
     }
 }
+
+#[test]
+fn a_report_that_is_too_long_is_a_failure_and_not_kept() {
+    let long = r#"(printf '{"returned":{"status":"succeeded","output":"'
+        head -c 9000000 /dev/zero | tr '\0' x; echo '"}}')"#;
+    let done = report(long);
+    done.assert_end(End::Raised, Some(Failure::AdapterProtocol));
+    let sentence = "the agent's run result is longer than 8 MiB of JSON: let the agent write what \
+                    is large into files";
+    assert_eq!(done.error()["message"], sentence);
+}
+
+#[test]
+fn a_report_may_be_long() {
+    let long = r#"(printf '{"returned":{"status":"succeeded","output":{"response":"'
+        head -c 8000000 /dev/zero | tr '\0' x; echo '"}}}')"#;
+    let done = report(long);
+    done.assert_end(End::Succeeded, None);
+    assert_eq!(done.result()["response"].as_str().map(str::len), Some(8_000_000));
+}

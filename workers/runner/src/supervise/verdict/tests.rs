@@ -53,6 +53,22 @@ fn artifacts_that_are_none_are_replaced_by_what_was_kept() {
     assert_eq!(listed(&outcome), json!([{"name": "own"}, {"name": "agent_stdout"}]));
 }
 
+#[test]
+fn a_result_that_grows_in_being_written_is_not_kept() {
+    let output = json!({"response": vec![1e9; 1_000_000]});
+    let outcome = judge(json!({"status": "succeeded", "output": output}), &Limits::default());
+    assert_eq!(outcome.end, OutcomeEnd::Raised);
+    assert_eq!(outcome.failure, Some(Failure::AdapterProtocol));
+    assert_eq!((outcome.run_result, outcome.message.len() < 200), (None, true));
+}
+
+#[test]
+fn a_supervisor_that_breaks_off_names_no_success() {
+    let outcome = Verdict::broken_off(&ended()).into_outcome(limit::now());
+    let seen = (outcome.end, outcome.failure, outcome.error.is_some());
+    assert_eq!(seen, (OutcomeEnd::Raised, Some(Failure::AdapterProtocol), true));
+}
+
 /// Any JSON, under the names that are looked at more often than under others.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
