@@ -22,6 +22,9 @@ use crate::mask::Mask;
 const PATIENCE: Duration = Duration::from_secs(60);
 const HASTE: Duration = Duration::from_secs(10);
 
+/// Bytes of the paths of directories that wait for their turn.
+const AHEAD_BYTES: usize = 16 * 1024 * 1024;
+
 /// Where a post-run action leaves its results; a run that has this variable has no others.
 const RESULTS: &str = "ERRAND_RESULTS";
 
@@ -42,6 +45,7 @@ pub(crate) fn run(
         mask: log.mask(),
         until: Instant::now() + if hurry { HASTE } else { PATIENCE },
         asked: &|| !asked_before && run.stop().symlink_metadata().is_ok(),
+        ahead_bytes: AHEAD_BYTES,
         is_whole: true,
     };
     let base = run.base();
@@ -79,6 +83,8 @@ struct Search<'a> {
     until: Instant,
     /// Whether somebody has asked for the end meanwhile.
     asked: &'a dyn Fn() -> bool,
+    /// Bytes that the paths of directories ahead may have.
+    ahead_bytes: usize,
     /// Whether everything was looked at.
     is_whole: bool,
 }
@@ -89,22 +95,30 @@ impl Search<'_> {
     fn directory(&mut self, root: &Path) -> Vec<String> {
         let mut found = Names::default();
         let mut dirs = vec![root.to_owned()];
-        while let Some(dir) = dirs.pop() {
+        let mut ahead_bytes = root.as_os_str().len();
+        'search: while let Some(dir) = dirs.pop() {
+            ahead_bytes -= dir.as_os_str().len();
             let Ok(entries) = fs::read_dir(dir) else {
                 self.is_whole = false;
                 continue;
             };
             for entry in entries.flatten() {
                 if found.named.len() == NAMED {
-                    break;
+                    break 'search;
                 }
                 if self.is_over() {
                     self.is_whole = false;
-                    break;
+                    break 'search;
                 }
                 let path = entry.path();
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    dirs.push(path.clone());
+                    let length = path.as_os_str().len();
+                    if ahead_bytes + length <= self.ahead_bytes {
+                        ahead_bytes += length;
+                        dirs.push(path.clone());
+                    } else {
+                        self.is_whole = false;
+                    }
                 }
                 let shown = path.strip_prefix(root).unwrap_or(&path).as_os_str().as_bytes();
                 match self.holds(&path, entry.file_name().as_bytes()) {

@@ -6,9 +6,13 @@ const SECRET: &str = "s3cr3t-value";
 
 /// What a search finds in a directory, and whether it got to its end.
 fn search(root: &Path, asked: &dyn Fn() -> bool) -> (Vec<String>, bool) {
+    search_with(root, AHEAD_BYTES, asked)
+}
+
+fn search_with(root: &Path, ahead_bytes: usize, asked: &dyn Fn() -> bool) -> (Vec<String>, bool) {
     let mask = Mask::new([SECRET]);
     let until = Instant::now() + PATIENCE;
-    let mut search = Search { mask: &mask, until, asked, is_whole: true };
+    let mut search = Search { mask: &mask, until, asked, ahead_bytes, is_whole: true };
     let found = search.directory(root);
     (found, search.is_whole)
 }
@@ -50,4 +54,29 @@ fn a_search_ends_when_it_is_asked_to() {
     let asked = || looks.replace(looks.get() + 1) > 2;
     assert_eq!(search(dir.path(), &asked), (Vec::new(), false));
     assert!(looks.get() < 10, "{}", looks.get());
+}
+
+#[test]
+fn no_directory_is_opened_once_the_search_is_over() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for n in 0..50 {
+        fs::create_dir_all(dir.path().join(format!("{n}/sub"))).expect("it is new");
+    }
+    let looks = std::cell::Cell::new(0);
+    let asked = || looks.replace(looks.get() + 1) >= 50;
+    assert_eq!(search(dir.path(), &asked), (Vec::new(), false));
+    assert_eq!(looks.get(), 51, "one for each entry of the first, and one that says so");
+}
+
+#[test]
+fn directories_that_would_take_too_much_memory_are_left_out_and_it_is_said() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for n in 0..50 {
+        fs::create_dir(dir.path().join(n.to_string())).expect("it is new");
+        fs::write(dir.path().join(format!("{n}/{SECRET}")), "").expect("it is new");
+    }
+    let room = 5 * (dir.path().as_os_str().len() + 3);
+    let (found, is_whole) = search_with(dir.path(), room, &|| false);
+    assert_eq!((found.len(), is_whole), (5, false));
+    assert_eq!(search(dir.path(), &|| false).0.len(), NAMED);
 }

@@ -4,6 +4,7 @@
 //! It happens before anything of the agent lives. Links are never followed: what they lead to is
 //! not part of the run.
 
+use std::ffi::CString;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -28,34 +29,44 @@ pub(super) fn settle(run: &RunDir, sandbox: Sandbox) -> io::Result<()> {
     fs::set_permissions(run.root(), Permissions::from_mode(0o710))
 }
 
-/// Gives a tree away. Every directory is found again from the top, so however deep the tree is,
-/// few are open at once.
+/// Gives a tree away, in one walk that goes back up by `..`: nothing moves a directory meanwhile.
+/// However deep the tree is, one directory is open, and each is entered and left once.
 fn give(top: &OwnedFd, id: u32) -> io::Result<()> {
     let owner = (Some(Uid::from_raw(id)), Some(Gid::from_raw(id)));
-    let mut directories = vec![Vec::new()];
-    while let Some(path) = directories.pop() {
-        let directory = descend(top, &path)?;
-        for entry in Dir::read_from(&directory)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if matches!(name.to_bytes(), b"." | b"..") {
-                continue;
-            }
-            chownat(&directory, name, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW)?;
-            if is_directory(&directory, &entry)? {
-                directories.push([path.as_slice(), &[name.to_owned()]].concat());
+    let mut at = rustix::io::fcntl_dupfd_cloexec(top, 0)?;
+    let mut ahead = vec![give_entries(&at, owner)?];
+    while let Some(names) = ahead.last_mut() {
+        if let Some(name) = names.pop() {
+            at = openat(&at, &name, DIRECTORY, Mode::empty())?;
+            ahead.push(give_entries(&at, owner)?);
+        } else {
+            ahead.pop();
+            if !ahead.is_empty() {
+                at = openat(&at, c"..", DIRECTORY, Mode::empty())?;
             }
         }
     }
     Ok(rustix::fs::fchown(top, owner.0, owner.1)?)
 }
 
-fn descend(top: &OwnedFd, path: &[std::ffi::CString]) -> io::Result<OwnedFd> {
-    let mut at = rustix::io::fcntl_dupfd_cloexec(top, 0)?;
-    for name in path {
-        at = openat(&at, name, DIRECTORY, Mode::empty())?;
+/// Gives away what is in a directory; returns the names of the directories among it.
+fn give_entries(
+    directory: &OwnedFd,
+    (user, group): (Option<Uid>, Option<Gid>),
+) -> io::Result<Vec<CString>> {
+    let mut directories = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?;
+        if is_directory(directory, &entry)? {
+            directories.push(name.to_owned());
+        }
     }
-    Ok(at)
+    Ok(directories)
 }
 
 /// Not every file system tells the kind with the name.
@@ -69,3 +80,6 @@ fn is_directory(parent: &OwnedFd, entry: &rustix::fs::DirEntry) -> io::Result<bo
     };
     Ok(kind == FileType::Directory)
 }
+
+#[cfg(test)]
+mod tests;
