@@ -136,6 +136,13 @@ const MOST_BYTES: u64 = 8 * 1024 * 1024;
 /// is still longer has grown in being written anew, as a number like `1e9` does.
 pub(crate) const MOST_BYTES_OF_A_RESULT: usize = 2 * MOST_BYTES as usize;
 
+/// Reads when the invocation began, if it has. The file is looked at again and again, so a long
+/// one must not take long.
+pub(crate) fn read_invoked(run: &RunDir) -> Option<Invoked> {
+    let bytes = run_dir::read_bounded(&invoked_path(run), 1024).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
 /// Reads the report, if there is one that can be understood. One that is too long is taken for
 /// the failure that it is.
 pub(crate) fn read(run: &RunDir) -> Option<Report> {

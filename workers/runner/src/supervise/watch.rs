@@ -12,7 +12,7 @@ use errand_runner::{Launch, RunDir, run_dir};
 use jiff::Timestamp;
 
 use crate::limit;
-use crate::report::{self, Invoked};
+use crate::report;
 
 /// Fabric gives an adapter 90 s to start.
 const START_BUDGET: Duration = Duration::from_secs(95);
@@ -42,6 +42,7 @@ pub(super) struct Watch<'a> {
     run: &'a RunDir,
     launch: &'a Launch,
     started: Instant,
+    started_at: Timestamp,
     invoked_at: Option<Timestamp>,
     limit: Option<Instant>,
     reported: Option<Instant>,
@@ -65,6 +66,7 @@ impl<'a> Watch<'a> {
             run,
             launch,
             started: now,
+            started_at: limit::now(),
             invoked_at: None,
             limit: None,
             reported: None,
@@ -116,17 +118,24 @@ impl<'a> Watch<'a> {
             .map(End::Idle)
     }
 
+    /// The agent can remove the file and write it anew. The invocation was therefore never before
+    /// the start nor after this first look, and whatever is said later, the limit strikes no later
+    /// than it would after the longest start.
     fn note_invocation(&mut self, now: Instant) {
         if self.limit.is_some() {
             return;
         }
-        let Ok(invoked) = run_dir::read_json::<Invoked>(&report::invoked_path(self.run)) else {
+        let Some(invoked) = report::read_invoked(self.run) else {
             return;
         };
+        let seen_at = limit::now();
+        // Not `clamp`, which panics should the wall clock have been set back.
+        let at = invoked.at.max(self.started_at).min(seen_at);
         let limit = limit::duration(self.launch);
-        let since = Duration::try_from(limit::now().duration_since(invoked.at)).unwrap_or_default();
-        self.invoked_at = Some(invoked.at);
-        self.limit = Some(now + limit.saturating_sub(since));
+        let since = Duration::try_from(seen_at.duration_since(at)).unwrap_or_default();
+        self.invoked_at = Some(at);
+        let latest = self.started + START_BUDGET + limit;
+        self.limit = Some(latest.min(now + limit.saturating_sub(since)));
         // What came before the invocation was the adapter's, and so was the silence.
         self.output.since = now;
     }
@@ -169,3 +178,6 @@ fn stamp(path: &Path) -> Option<Stamp> {
     let file = fs::metadata(path).ok()?;
     Some((file.ino(), file.len(), file.mtime(), file.mtime_nsec()))
 }
+
+#[cfg(test)]
+mod tests;

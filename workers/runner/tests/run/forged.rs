@@ -39,8 +39,28 @@ fn a_report_that_is_too_long_is_a_failure_and_not_kept() {
 #[test]
 fn a_report_may_be_long() {
     let long = r#"(printf '{"returned":{"status":"succeeded","output":{"response":"'
-        head -c 8000000 /dev/zero | tr '\0' x; echo '"}}}')"#;
+        head -c 2000000 /dev/zero | tr '\0' x; echo '"}}}')"#;
     let done = report(long);
     done.assert_end(End::Succeeded, None);
-    assert_eq!(done.result()["response"].as_str().map(str::len), Some(8_000_000));
+    assert_eq!(done.result()["response"].as_str().map(str::len), Some(2_000_000));
+}
+
+/// An adapter can say when the invocation begins before it does.
+#[test]
+fn an_invocation_is_within_its_run() {
+    for forged in ["1970-01-01T00:00:00Z", "2999-01-01T00:00:00Z"] {
+        let adapter = format!(
+            r#"
+            echo '{{"at":"{forged}"}}' > "$TMPDIR/../io/invoked"
+            read -r start; sleep 0.2
+            echo '{{"operation":"start","outcome":{{"status":"succeeded","output":null}}}}'
+            read -r invoke
+            echo '{{"operation":"invoke","outcome":{{"status":"succeeded","output":{{"status":"succeeded","output":{{"response":"96"}}}}}}}}'
+            read -r stop; echo '{{"operation":"stop","outcome":{{"status":"succeeded"}}}}'"#
+        );
+        let done = Scene::new("").with_adapter(&adapter).run();
+        done.assert_end(End::Succeeded, None);
+        let at = done.outcome.invoked_at.expect("it was invoked");
+        assert!((done.outcome.started_at..=done.outcome.ended_at).contains(&at), "{forged}: {at}");
+    }
 }

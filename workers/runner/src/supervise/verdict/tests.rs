@@ -55,7 +55,7 @@ fn artifacts_that_are_none_are_replaced_by_what_was_kept() {
 
 #[test]
 fn a_result_that_grows_in_being_written_is_not_kept() {
-    let output = json!({"response": vec![1e9; 1_000_000]});
+    let output = json!({"response": vec![1e9; 700_000]});
     let outcome = judge(json!({"status": "succeeded", "output": output}), &Limits::default());
     assert_eq!(outcome.end, OutcomeEnd::Raised);
     assert_eq!(outcome.failure, Some(Failure::AdapterProtocol));
