@@ -45,7 +45,7 @@ fn failed<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Error {
 /// Confines this process, which must have no second thread, as the launch says. `python` is the
 /// interpreter of the adapter.
 pub(crate) fn enter(run: &RunDir, launch: &Launch, python: Option<&Path>) -> Result<(), Error> {
-    let readable = readable(launch, python)?;
+    let readable = readable(run, launch, python)?;
     let no_network = launch.network == Network::None;
     let mut isolated = !no_network;
     if no_network {
@@ -81,12 +81,18 @@ pub(crate) fn usable_path(path: &OsStr, sandbox: Sandbox) -> OsString {
 
 /// What the processes of a run read outside of its directory and of the system. All of it is the
 /// platform's choice: no variable of a job must open a directory.
-fn readable(launch: &Launch, python: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
+/// Nor does the platform's choice open the platform's own data: what the run lies in is left out.
+fn readable(run: &RunDir, launch: &Launch, python: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
     let program = std::env::current_exe().map_err(failed("find this program"))?;
     let mut readable = vec![program];
     readable.extend(launch.adapter_dirs.iter().map(PathBuf::from));
     readable.extend(launch.readable.iter().cloned());
-    readable.extend(python.map(python::places).unwrap_or_default());
-    readable.retain(|path| path.exists());
+    readable.extend(python.map(|it| python::places(it, run.root())).unwrap_or_default());
+    readable.retain(|path| path.exists() && !contains(path, run.root()));
     Ok(readable)
+}
+
+/// Whether a path, which has no links, is a directory or lies below it.
+fn contains(directory: &Path, path: &Path) -> bool {
+    directory.canonicalize().is_ok_and(|directory| path.starts_with(directory))
 }

@@ -9,7 +9,7 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 
-use super::Error;
+use super::{Error, contains};
 
 /// Without these rights a file that cannot be opened could still be truncated.
 const LEAST: ABI = ABI::V3;
@@ -76,8 +76,4 @@ pub(super) fn ruleset() -> Result<RulesetCreated, RulesetError> {
         .handle_access(AccessFs::from_all(WANTED))?
         .scope(Scope::from_all(WANTED))?
         .create()
-}
-
-fn contains(directory: &Path, path: &Path) -> bool {
-    directory.canonicalize().is_ok_and(|directory| path.starts_with(directory))
 }

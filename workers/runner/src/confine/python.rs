@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use errand_runner::{Launch, Sandbox};
 
+use super::contains;
 use crate::translate;
 
 /// More links than this in a row lead nowhere.
@@ -21,21 +22,40 @@ pub(crate) fn interpreter(launch: &Launch) -> Option<PathBuf> {
 }
 
 /// The installations that the interpreter and the links behind it belong to; of a virtual
-/// environment also the one that it was made from.
-pub(super) fn places(python: &Path) -> Vec<PathBuf> {
+/// environment also the one that it was made from. Of one that the run lies in, such as the home
+/// of the user who is the platform, only the interpreter's own part.
+pub(super) fn places(python: &Path, run: &Path) -> Vec<PathBuf> {
     let mut places = Vec::new();
     let mut next = on_path(python);
     for _ in 0..HOPS {
         let Some(program) = next else { break };
         let Some(place) = installation(&program) else { break };
         let config = fs::read_to_string(place.join("pyvenv.cfg")).unwrap_or_default();
-        let home = config.lines().find_map(|line| line.strip_prefix("home = "));
-        places.extend(home.and_then(|home| installation(&Path::new(home.trim()).join("python"))));
-        places.push(place);
+        if let Some(home) = config.lines().find_map(|line| line.strip_prefix("home = ")) {
+            let program = Path::new(home.trim()).join("python");
+            places.extend(installation(&program).map(|base| parts(base, &program, run)));
+        }
+        places.push(parts(place, &program, run));
         // An absolute target replaces the path before it.
         next = fs::read_link(&program).ok().map(|target| program.with_file_name(target));
     }
-    places
+    places.concat()
+}
+
+/// All of an installation, or what the program needs of it.
+fn parts(place: PathBuf, program: &Path, run: &Path) -> Vec<PathBuf> {
+    if !contains(&place, run) {
+        return vec![place];
+    }
+    let libraries =
+        ["lib", "lib64"].into_iter().filter_map(|lib| fs::read_dir(place.join(lib)).ok());
+    let libraries = libraries.flatten().flatten().filter(|entry| {
+        let name = entry.file_name();
+        ["python", "libpython"].iter().any(|begin| name.to_string_lossy().starts_with(begin))
+    });
+    let mut parts = vec![program.to_owned(), place.join("pyvenv.cfg")];
+    parts.extend(libraries.map(|entry| entry.path()));
+    parts
 }
 
 /// The directory above `bin`, or above the `shims` of pyenv.
@@ -54,3 +74,6 @@ fn on_path(python: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|dir| dir.join(python)).find(|file| file.is_file())
 }
+
+#[cfg(test)]
+mod tests;

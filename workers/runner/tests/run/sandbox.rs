@@ -334,6 +334,21 @@ fn without_root_landlock_keeps_an_agent_to_its_own_directories() {
 }
 
 #[test]
+fn without_root_a_python_beside_the_platforms_data_opens_none_of_it() {
+    let script = "cat ../../../other && echo read; cat ../../launch.json && echo read; echo done";
+    let scene = Scene::new(script).with(|launch| launch.sandbox = Sandbox::Landlock);
+    let home = scene.root.path().to_owned();
+    fs::write(home.join("other"), "another run's").expect("room on the disk");
+    fs::create_dir(home.join("bin")).expect("it is new");
+    std::os::unix::fs::symlink("/usr/bin/python3", home.join("bin/python3")).expect("it is new");
+    let scene = scene.with(|launch| {
+        launch.python = Some(home.join("bin/python3").display().to_string());
+        launch.readable = vec![home];
+    });
+    assert_eq!(run_as_nobody(scene).result()["response"], "done");
+}
+
+#[test]
 fn without_root_a_filter_leaves_an_agent_the_sockets_that_are_files() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let scene = Scene::new(&network_script(&listener)).with(|launch| {
