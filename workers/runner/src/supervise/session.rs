@@ -3,7 +3,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::time::{Duration, Instant};
 
-use errand_runner::{Launch, LogStream, Outcome, RunDir, run_dir};
+use errand_runner::{Launch, LogStream, Outcome, RunDir};
 use jiff::Timestamp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
