@@ -9,6 +9,7 @@ use bytes::Bytes;
 use streams::jetstream::JetStream;
 use streams::topology::Limits;
 use workers::executor::cgroup;
+use workers::executor::process::confinement::Kind;
 use workers::store::Store;
 
 use crate::config::{Config, Overrides};
@@ -115,8 +116,25 @@ fn sandbox(config: &Config) -> Checked {
         (error.to_string(), mend)
     })?;
     match confinement.secrets_refused() {
-        None => Ok(confinement.to_string()),
+        None => {
+            let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+            Ok(format!("{confinement}{}", note(&confinement.kind, &release)))
+        }
         Some(refused) => Err((confinement.to_string(), refused)),
+    }
+}
+
+/// What the sandbox does not do, where one would think that it did: only since Linux 6.12 can
+/// Landlock keep an agent from sending signals to other processes of its user.
+fn note(kind: &Kind, release: &str) -> &'static str {
+    let mut numbers = release.split(|it: char| !it.is_ascii_digit()).map(str::parse::<u32>);
+    let version = (numbers.next().and_then(Result::ok), numbers.next().and_then(Result::ok));
+    match kind {
+        Kind::Landlock if version < (Some(6), Some(12)) => {
+            "; before Linux 6.12 it does not keep agents from ending processes of the platform: \
+             run the worker as root, or use a later kernel"
+        }
+        _ => "",
     }
 }
 
@@ -196,5 +214,21 @@ async fn secrets(config: &Config) -> Checked {
     match checked {
         Ok(()) => Ok("there is a key for each".to_owned()),
         Err(error) => Err((error.to_string(), mend())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_landlock_that_keeps_no_signals_is_told() {
+        for release in ["6.8.0-45-generic", "5.15.0", "6", ""] {
+            assert!(note(&Kind::Landlock, release).contains("Linux 6.12"), "{release}");
+            assert_eq!(note(&Kind::Waived, release), "");
+        }
+        for release in ["6.12.0-1-amd64\n", "6.12", "7.0.1"] {
+            assert_eq!(note(&Kind::Landlock, release), "", "{release}");
+        }
     }
 }
