@@ -52,9 +52,9 @@ fn an_agent_that_empties_its_artifacts_loses_neither_log_nor_output() {
 
 #[test]
 fn an_agent_that_makes_its_output_endless_ends() {
-    let done = Scene::new("echo words; truncate -s 1T ../../io/agent.stdout; echo trouble >&2")
-        .with(|launch| launch.output_limit_bytes = 1000)
-        .run();
+    let script = "echo words; until [ -s ../../io/agent.stdout ]; do sleep 0.01; done; \
+        truncate -s 1T ../../io/agent.stdout; echo trouble >&2";
+    let done = Scene::new(script).with(|launch| launch.output_limit_bytes = 1000).run();
     done.assert_end(End::Succeeded, None);
     assert_eq!(done.texts(LogStream::Stdout), ["words"]);
     assert_eq!(done.texts(LogStream::Stderr), ["trouble"]);
