@@ -44,10 +44,7 @@ impl Follower {
     /// Logs the lines that have become complete, up to a chunk's worth; says how many bytes were
     /// read. A file that cannot be read now is tried again later.
     pub(crate) fn follow(&mut self, log: &mut Log, buffer: &mut Vec<u8>) -> usize {
-        if self.file.is_none() {
-            self.file = open_regular(&self.path).ok();
-        }
-        let Some(file) = &mut self.file else {
+        let Some(file) = self.file() else {
             return 0;
         };
         buffer.resize(Self::CHUNK, 0);
@@ -75,15 +72,26 @@ impl Follower {
             }
             read += count as u64;
         }
-        let left = self.left() + self.length;
+        let unread = self.unread();
+        if unread == 0 {
+            self.end(log);
+            return 0;
+        }
+        let left = unread + self.length;
         self.line.clear();
         self.length = 0;
         left
     }
 
-    /// Bytes of the file that nobody has read yet.
-    fn left(&mut self) -> u64 {
-        let Some(file) = &mut self.file else { return 0 };
+    fn file(&mut self) -> Option<&mut File> {
+        if self.file.is_none() {
+            self.file = open_regular(&self.path).ok();
+        }
+        self.file.as_mut()
+    }
+
+    fn unread(&mut self) -> u64 {
+        let Some(file) = self.file() else { return 0 };
         let length = file.metadata().map_or(0, |it| it.len());
         length.saturating_sub(file.stream_position().unwrap_or_default())
     }

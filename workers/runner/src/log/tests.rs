@@ -121,10 +121,13 @@ fn what_may_not_be_read_to_its_end_is_left_out_by_whole_lines() {
     let begin = format!("{} s3cr3t", "one\n".repeat(Follower::CHUNK / 4 - 2));
     fs::write(&path, format!("{begin}-value-1\n{}", "x".repeat(Follower::CHUNK)))
         .expect("room on the disk");
-    let mut follower = Follower::new(path, LogStream::Stdout);
+    let mut follower = Follower::new(path.clone(), LogStream::Stdout);
     let left = follower.finish(&mut scene.log, &mut Vec::new(), |read| read == 0);
     assert_eq!(left, " s3cr3t-value-1\n".len() as u64 + Follower::CHUNK as u64);
     assert!(scene.texts().iter().all(|text| text == "one"));
+    let length = fs::metadata(&path).expect("it is there").len();
+    let mut follower = Follower::new(path, LogStream::Stdout);
+    assert_eq!(follower.finish(&mut scene.log, &mut Vec::new(), |_| false), length);
 }
 
 #[test]
