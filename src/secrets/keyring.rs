@@ -1,11 +1,12 @@
 //! The keys of a running platform: those of the key file, read again when the file has changed.
 //!
-//! So a rotation needs no restart. A file that has become unreadable takes no key away.
+//! So a rotation needs no restart. A file that has become unreadable takes no key away from what
+//! is sealed, but nothing is sealed meanwhile: the key may have been retired.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use zeroize::Zeroizing;
 
@@ -16,7 +17,16 @@ use super::seal::{HEADER_BYTES, SealError, Sealer};
 #[derive(Debug)]
 pub struct Keyring {
     path: PathBuf,
-    known: Mutex<(Stamp, Arc<Keys>)>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// Of the file that the keys are from.
+    stamp: Stamp,
+    keys: Arc<Keys>,
+    /// Why the file that is there now cannot be read.
+    unreadable: Option<String>,
 }
 
 /// Some keys: the first one seals, each opens what it has sealed.
@@ -32,20 +42,42 @@ impl Keyring {
         key_file::ensure(path)?;
         let stamp = stamp(path);
         let keys = Arc::new(Keys(key_file::load(path)?));
-        Ok(Self { path: path.to_owned(), known: Mutex::new((stamp, keys)) })
+        let known = Mutex::new(Known { stamp, keys, unreadable: None });
+        Ok(Self { path: path.to_owned(), known })
     }
 
+    /// The keys to open with.
     pub(super) fn keys(&self) -> Arc<Keys> {
+        self.look().keys.clone()
+    }
+
+    /// The keys to seal with.
+    pub(super) fn sealing_keys(&self) -> Result<Arc<Keys>, SealError> {
+        let known = self.look();
+        match &known.unreadable {
+            None => Ok(known.keys.clone()),
+            Some(reason) => Err(SealError::Unreadable(reason.clone())),
+        }
+    }
+
+    fn look(&self) -> MutexGuard<'_, Known> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = stamp(&self.path);
-        if stamp != known.0 {
-            known.0 = stamp;
-            match key_file::load(&self.path) {
-                Ok(keys) => known.1 = Arc::new(Keys(keys)),
-                Err(error) => tracing::warn!(%error, "the keys that were read before stay in use"),
+        if stamp == known.stamp {
+            known.unreadable = None;
+            return known;
+        }
+        match key_file::load(&self.path) {
+            Ok(keys) => *known = Known { stamp, keys: Arc::new(Keys(keys)), unreadable: None },
+            Err(error) => {
+                let reason = Some(error.to_string());
+                if known.unreadable != reason {
+                    tracing::warn!(%error, "the keys that were read before only open");
+                }
+                known.unreadable = reason;
             }
         }
-        known.1.clone()
+        known
     }
 }
 

@@ -49,6 +49,9 @@ pub enum SealError {
     /// It was changed, or belongs to something else.
     #[error("sealed value is damaged or belongs to another secret")]
     Damaged,
+    /// Nobody knows whether the key that was read before is still the one that seals.
+    #[error("no value is sealed while the key file cannot be read: {0}")]
+    Unreadable(String),
     /// The cipher refused the value.
     #[error("value is too long to be sealed")]
     TooLong,

@@ -10,8 +10,11 @@ use zeroize::Zeroizing;
 
 use super::keyring::{Keyring, Keys};
 use super::rotation;
-use super::seal::SealError;
+use super::seal::{HEADER_BYTES, SealError};
 use crate::records::{self, NewSecret, Records, SecretChange, SecretRow};
+
+/// Secrets that are read at once.
+pub(super) const PAGE: u32 = 100;
 
 /// A value of a secret. Shows itself to nobody by accident, and is wiped when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
@@ -73,6 +76,33 @@ impl SecretStore {
         strange.first().map_or(Ok(()), |row| open(&keys, row).map(drop))
     }
 
+    /// The same for a platform that starts: it can do without the keys of some secrets, but not
+    /// of all, which means that the key file is another's.
+    pub async fn check_some_keys(&self) -> Result<()> {
+        let error = match self.check_keys().await {
+            Err(error @ SecretStoreError::Seal { .. }) => error,
+            checked => return checked,
+        };
+        let headers = self.keyring.keys().headers();
+        // No seal begins so: all secrets are looked at.
+        let nobody = [[0; HEADER_BYTES]];
+        let (mut after, mut count, mut without) = (String::new(), 0_u64, 0_u64);
+        loop {
+            let rows = self.records.secrets().sealed_otherwise(&nobody, &after, PAGE).await?;
+            let Some(last) = rows.last() else { break };
+            after.clone_from(&last.id);
+            let strange = |row: &&SecretRow| !headers.iter().any(|it| row.sealed.starts_with(it));
+            count += rows.len() as u64;
+            without += rows.iter().filter(strange).count() as u64;
+        }
+        if without == count {
+            return Err(error);
+        }
+        tracing::warn!(%error, secrets.count = count, secrets.without_key = without,
+            "some secrets cannot be opened");
+        Ok(())
+    }
+
     /// Keeps a new secret.
     pub async fn create(
         &self,
@@ -81,7 +111,7 @@ impl SecretStore {
         description: Option<&str>,
         value: &SecretValue,
     ) -> Result<SecretRow> {
-        let keys = self.keyring.keys();
+        let keys = self.sealing_keys(workspace, name)?;
         let new = NewSecret {
             name: name.to_owned(),
             workspace: workspace.to_owned(),
@@ -101,7 +131,8 @@ impl SecretStore {
         description: Option<&str>,
         value: Option<&SecretValue>,
     ) -> Result<SecretRow> {
-        let keys = self.keyring.keys();
+        let keys = value.map(|_| self.sealing_keys(workspace, name)).transpose()?;
+        let keys = keys.unwrap_or_else(|| self.keyring.keys());
         let sealed = value.map(|value| seal(&keys, workspace, name, value)).transpose()?;
         let change = SecretChange { description: description.map(str::to_owned), sealed };
         let row = self.records.secrets().update(workspace, name, change).await?;
@@ -113,6 +144,11 @@ impl SecretStore {
     pub async fn value(&self, workspace: &str, name: &str) -> Result<SecretValue> {
         let row = self.records.secrets().get(workspace, name).await?;
         open(&self.keyring.keys(), &row)
+    }
+
+    fn sealing_keys(&self, workspace: &str, name: &str) -> Result<Arc<Keys>> {
+        let secret = owner(workspace, name);
+        self.keyring.sealing_keys().map_err(|source| SecretStoreError::Seal { secret, source })
     }
 
     /// A rotation may have begun while a value was sealed and kept, and may not have seen it.

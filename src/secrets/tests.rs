@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use workers::ports::{self, SecretsError};
 
@@ -77,7 +77,8 @@ fn the_key_file_is_made_once_and_for_its_owner() {
 #[tokio::test]
 async fn the_store_gives_values_to_launches() {
     let (records, _directory) = crate::records::tests::sqlite().await;
-    let store = SecretStore::new(records.clone(), keyring(KEY));
+    let (keyring, _file) = keyring(KEY);
+    let store = SecretStore::new(records.clone(), keyring);
     let value = SecretValue::new("sk-1234 ✓".to_owned());
     store.create("default", "key", None, &value).await.expect("it is kept");
     store.create("shared", "key", Some("for all"), &value).await.expect("it is kept");
@@ -105,7 +106,9 @@ async fn the_store_gives_values_to_launches() {
 async fn a_lost_key_is_a_sentence() {
     let (records, _directory) = crate::records::tests::sqlite().await;
     keep(&records).await;
-    let store = SecretStore::new(records, keyring(OTHER_KEY));
+    let (other, _file) = keyring(OTHER_KEY);
+    let store = SecretStore::new(records.clone(), other);
+    store.check_some_keys().await.expect_err("there is none at all");
     let error = store.check_keys().await.expect_err("there is no key for it").to_string();
     assert!(error.starts_with("secret 'default/key': sealed value needs the key "), "{error}");
     let error = open(&store, &[("A", "key")]).await.expect_err("the key is another");
@@ -114,21 +117,79 @@ async fn a_lost_key_is_a_sentence() {
         error.to_string().contains("secret 'default/key': sealed value needs the key"),
         "{error}"
     );
+
+    // One that can be opened is enough to start with.
+    let value = SecretValue::new("sk-5678".to_owned());
+    store.create("default", "other", None, &value).await.expect("it is kept");
+    store.check_some_keys().await.expect("only some have none");
+    store.check_keys().await.expect_err("one has none");
+    for name in ["key", "other"] {
+        records.secrets().delete("default", name).await.expect("it is there");
+    }
+    store.check_some_keys().await.expect("there are no secrets");
+}
+
+#[tokio::test]
+async fn a_key_file_that_cannot_be_read_seals_nothing_and_takes_no_key_away() {
+    let (records, _directory) = crate::records::tests::sqlite().await;
+    let (keyring, file) = keyring(KEY);
+    let store = SecretStore::new(records, keyring);
+    let value = SecretValue::new("sk-1234".to_owned());
+    store.create("default", "key", None, &value).await.expect("it is kept");
+    let mode = |mode| {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    // A rotation has come by, and the platform may not read what it has written.
+    mode(0o644);
+    let new = [Sealer::from_hex(OTHER_KEY).expect("64 digits"), sealer()];
+    key_file::replace(&file, &new).expect("it is written");
+    mode(0o644);
+    for _ in 0..2 {
+        let refused = store.create("default", "new", None, &value).await;
+        let refused = refused.expect_err("the key may be retired").to_string();
+        assert!(refused.starts_with("secret 'default/new': no value is sealed"), "{refused}");
+        assert!(refused.contains("chmod 600"), "{refused}");
+        store.update("default", "key", None, Some(&value)).await.expect_err("nor replaced");
+        store.update("default", "key", Some("ours"), None).await.expect("no value is sealed");
+        assert_eq!(store.value("default", "key").await.expect("it opens"), value);
+    }
+    mode(0o600);
+    let made = store.create("default", "new", None, &value).await.expect("it can be read again");
+    assert!(made.sealed.starts_with(&new[0].header()), "the new key seals");
+    fs::remove_file(&file).expect("it is ours");
+    store.update("default", "key", None, Some(&value)).await.expect_err("its key is nowhere");
+    assert_eq!(store.value("default", "key").await.expect("it opens"), value);
+}
+
+#[test]
+fn a_replaced_key_file_keeps_its_owner_and_the_link_to_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, link) = (directory.path().join("secret.key"), directory.path().join("link"));
+    fs::write(&path, KEY).expect("room on the disk");
+    std::os::unix::fs::chown(&path, Some(1234), Some(2345)).expect("root gives files away");
+    std::os::unix::fs::symlink("secret.key", &link).expect("room on the disk");
+    key_file::replace(&link, &[Sealer::from_hex(OTHER_KEY).expect("64 digits")]).expect("written");
+    assert!(link.is_symlink());
+    let file = fs::metadata(&path).expect("it is there");
+    assert_eq!((file.uid(), file.gid(), file.mode() & 0o7777), (1234, 2345, 0o600));
+    assert_eq!(fs::read_to_string(&path).expect("it is there").trim(), OTHER_KEY);
+    assert_eq!(fs::read_dir(directory.path()).expect("it can be read").count(), 2);
 }
 
 async fn keep(records: &Records) {
     let value = SecretValue::new("sk-1234".to_owned());
-    let store = SecretStore::new(records.clone(), keyring(KEY));
+    let (keyring, _file) = keyring(KEY);
+    let store = SecretStore::new(records.clone(), keyring);
     store.check_keys().await.expect("nothing is kept yet");
     store.create("default", "key", None, &value).await.expect("it is kept");
     store.check_keys().await.expect("it has its key");
 }
 
-/// The keys of a file that is gone again, which takes none away.
-fn keyring(key: &str) -> Keyring {
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    fs::write(file.path(), key).expect("it is ours");
-    Keyring::open(file.path()).expect("64 digits")
+/// The keys of a file, which stays as long as it is held.
+fn keyring(key: &str) -> (Keyring, tempfile::TempPath) {
+    let file = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
+    fs::write(&file, key).expect("it is ours");
+    (Keyring::open(&file).expect("64 digits"), file)
 }
 
 async fn open(
