@@ -13,11 +13,8 @@ use workers::fault;
 use super::key_file::{self, KeyFileError};
 use super::keyring::Keys;
 use super::seal::{SealError, Sealer};
-use super::store::{SecretStoreError, owner};
+use super::store::{PAGE, SecretStoreError, owner};
 use crate::records::{Records, SecretRow};
-
-/// Secrets that are read at once.
-const PAGE: u32 = 100;
 
 /// What is to be done.
 #[derive(Debug, Default)]
@@ -69,10 +66,11 @@ impl Rotation {
         let mut secrets = reseal_all(records, &keys).await?;
         let mut old_keys = keys.0.len() - 1;
         if !self.keep_old && old_keys > 0 {
+            // A platform that had read the file before may have kept a secret meanwhile. The old
+            // keys leave the disk last: whatever stops this pass may need them again.
+            secrets += reseal_all(records, &keys).await?;
             key_file::replace(path, &keys.0[..1])?;
             old_keys = 0;
-            // A platform that had read the file before may have kept a secret meanwhile.
-            secrets += reseal_all(records, &keys).await?;
         }
         Ok(Rotated { key: keys.0[0].id(), secrets, resumed, old_keys })
     }

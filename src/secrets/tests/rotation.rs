@@ -131,3 +131,36 @@ async fn two_rotations_do_not_meet() {
     let failed = Rotation::default().run(&scene.records, &scene.file()).await;
     assert!(matches!(failed, Err(RotationError::Busy(_))), "{failed:?}");
 }
+
+#[tokio::test]
+async fn the_old_key_stays_on_the_disk_until_the_last_pass_is_through() {
+    let (records, _directory) = crate::records::tests::sqlite().await;
+    let scene = Scene::on(records).await;
+    for number in 0..40 {
+        let name = format!("later-{number}");
+        scene.store.create("default", &name, None, &value(&name)).await.expect("it is kept");
+    }
+    let old = key_file::load(&scene.file()).expect("a key").remove(0);
+    let new = Sealer::from_hex(KEY).expect("64 digits");
+    // A secret that the first pass is through with is sealed with a key that nobody has here.
+    let strange = scene.directory.path().join("strange.key");
+    std::fs::write(&strange, OTHER_KEY).expect("room on the disk");
+    std::fs::set_permissions(&strange, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .expect("it is ours");
+    let stranger = SecretStore::new(scene.records.clone(), Keyring::open(&strange).expect("keys"));
+    let meddle = async {
+        let is_through = |row: &crate::records::SecretRow| row.sealed.starts_with(&new.header());
+        let first = || async { scene.records.secrets().get("default", "a").await.expect("there") };
+        while !is_through(&first().await) {
+            tokio::task::yield_now().await;
+        }
+        stranger.update("default", "a", None, Some(&value("a"))).await.expect("it is kept");
+    };
+    let rotation = Rotation { new_key: Some(new.clone()), ..Rotation::default() };
+    let file = scene.file();
+    let (failed, ()) = tokio::join!(rotation.run(&scene.records, &file), meddle);
+    let error = failed.expect_err("nobody has the key of the second pass").to_string();
+    assert!(error.contains("default/a") && error.contains("nothing is lost"), "{error}");
+    let kept = key_file::load(&scene.file()).expect("keys");
+    assert_eq!(kept.iter().map(Sealer::id).collect::<Vec<_>>(), [new.id(), old.id()]);
+}
