@@ -2,12 +2,15 @@
 //! which a child inherits and no other program has, or they are of the run's own user; a pid alone
 //! is never trusted.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 /// The variable that the runner sets for everything that it starts.
 const MARK: &str = "ERRAND_RUN=";
@@ -15,41 +18,145 @@ const MARK: &str = "ERRAND_RUN=";
 /// Killing takes a moment; something in an uninterruptible wait may take longer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long it is waited between two looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Passes over /proc in which a growing crowd is stopped before it is killed as far as known.
+const FREEZE_PASSES: usize = 200;
+
+/// Who belongs to a run.
+struct Members {
+    mark: Vec<u8>,
+    user: Option<u32>,
+}
+
 /// Kills what carries the run's name or is its user's until nothing is.
 pub(super) fn end(run: &str, user: Option<u32>) -> io::Result<()> {
+    let members = Members { mark: format!("{MARK}{run}").into_bytes(), user };
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let found = find(run, user)?;
-        if found.is_empty() {
+        // A look that finds nobody proves nothing where each forks another and ends.
+        let is_sure = user.map_or(Ok(true), |user| kill_user(user, deadline))?;
+        let found = members.freeze(deadline)?;
+        if is_sure && found.is_empty() {
             return Ok(());
         }
+        for pid in &found {
+            members.signal(*pid, Signal::KILL);
+        }
         if Instant::now() > deadline {
-            return Err(io::Error::other(format!(
-                "{} processes of the run do not end",
-                found.len()
-            )));
+            let count = found.len();
+            return Err(io::Error::other(format!("{count} processes of the run do not end")));
         }
-        for pid in found {
-            // It may be gone by now; the next round looks again.
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(LOOK);
     }
 }
 
-fn find(run: &str, user: Option<u32>) -> io::Result<Vec<Pid>> {
-    let wanted = format!("{MARK}{run}");
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc")? {
-        let name = entry?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-        let process = format!("/proc/{pid}");
-        let environment = fs::read(format!("{process}/environ")).unwrap_or_default();
-        let marked = environment.split(|byte| *byte == 0).any(|it| it == wanted.as_bytes());
-        let owned = || fs::metadata(&process).is_ok_and(|meta| Some(meta.uid()) == user);
-        if marked || owned() {
-            found.extend(Pid::from_raw(pid));
+/// The users of all living processes: real, effective, saved and of the file system.
+pub(super) fn users() -> io::Result<HashSet<u32>> {
+    Ok(processes()?.into_iter().filter_map(users_of).flatten().collect())
+}
+
+impl Members {
+    /// Stops them until a look finds no new one: stopped ones cannot fork away from the kill that
+    /// follows. The newest come first, so that of a crowd that goes on by forking few are missed.
+    fn freeze(&self, deadline: Instant) -> io::Result<HashSet<Pid>> {
+        let mut frozen = HashSet::new();
+        for _ in 0..FREEZE_PASSES {
+            let before = frozen.len();
+            for pid in processes()?.into_iter().filter(|pid| self.include(*pid)) {
+                if frozen.insert(pid) {
+                    self.signal(pid, Signal::STOP);
+                }
+            }
+            if frozen.len() == before || Instant::now() > deadline {
+                break;
+            }
+        }
+        Ok(frozen)
+    }
+
+    fn include(&self, pid: Pid) -> bool {
+        // One that is dead has no users and no environment here, and waits only for its parent.
+        let Some(users) = users_of(pid) else { return false };
+        self.user.is_some_and(|user| users.contains(&user)) || {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|it| it == self.mark)
         }
     }
-    Ok(found)
+
+    /// The number may have become another's since it was read: the handle is taken first, and
+    /// what has the number is looked at again. One that is gone is what was wanted, so no error
+    /// is one here.
+    fn signal(&self, pid: Pid, signal: Signal) {
+        let handle = pidfd_open(pid, PidfdFlags::empty());
+        if !self.include(pid) {
+            return;
+        }
+        match handle {
+            Ok(handle) => {
+                let _ = pidfd_send_signal(handle, signal);
+            }
+            // Kernels before 5.3 know no handles; the look itself must do.
+            Err(Errno::NOSYS) => {
+                let _ = kill_process(pid, signal);
+            }
+            Err(_) => {}
+        }
+    }
 }
+
+/// Kills all that a user has at once, as that user: the kernel lets no fork escape from it. Says
+/// whether that was done; where it cannot be, the walk must do, and nothing better is to come.
+fn kill_user(user: u32, deadline: Instant) -> io::Result<bool> {
+    // Everybody's processes are root's to kill.
+    if user == 0 {
+        return Ok(true);
+    }
+    let killer = Command::new("/bin/sh")
+        .args(["-c", "kill -s KILL -- -1"])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .uid(user)
+        .gid(user)
+        .spawn();
+    let Ok(mut killer) = killer else { return Ok(true) };
+    // Those whom it kills may kill or stop it first.
+    loop {
+        if let Some(status) = killer.try_wait()? {
+            return Ok(status.success());
+        }
+        if Instant::now() > deadline {
+            killer.kill()?;
+            killer.wait()?;
+            return Ok(false);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// All of this machine, the newest first.
+fn processes() -> io::Result<Vec<Pid>> {
+    let entries = fs::read_dir("/proc")?.filter_map(Result::ok);
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut pids = pids.collect::<Vec<i32>>();
+    pids.sort_unstable_by(|one, other| other.cmp(one));
+    Ok(pids.into_iter().filter_map(Pid::from_raw).collect())
+}
+
+/// The four users of a process, unless it is dead.
+fn users_of(pid: Pid) -> Option<[u32; 4]> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    // The first thread may be dead while others live on.
+    let is_dead = field("State:")?.starts_with(['Z', 'X']) && field("Threads:") == Some("1");
+    let mut users = field("Uid:")?.split_whitespace().map(str::parse);
+    let mut user = || users.next()?.ok();
+    (!is_dead).then_some([user()?, user()?, user()?, user()?])
+}
+
+#[cfg(test)]
+mod tests;
