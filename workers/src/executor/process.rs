@@ -72,7 +72,7 @@ impl Process {
         let groups = Groups::default();
         let process =
             Self { runs, runner, store, groups, confinement: Confinement::default(), ids };
-        process.ids.sweep(|run| process.partial(run).root().to_owned())?;
+        process.ids.sweep()?;
         Ok(process)
     }
 
@@ -92,8 +92,8 @@ impl Process {
         RunDir::new(self.runs.join(run.to_string()))
     }
 
-    fn partial(&self, run: impl std::fmt::Display) -> RunDir {
-        RunDir::new(self.runs.join(format!(".{run}{PARTIAL}")))
+    fn partial(&self, run: RunName) -> RunDir {
+        RunDir::new(partial(&self.runs, &run.to_string()))
     }
 
     /// Fills a directory under another name and renames it, so that a run directory that has
@@ -127,6 +127,13 @@ impl Process {
         fs::rename(partial.root(), self.dir(run).root())?;
         File::open(&self.runs)?.sync_all()?;
         Ok(())
+    }
+
+    /// Takes back what a filling has left that failed. When it failed behind the renaming, the
+    /// run is there, and its user stays its own.
+    fn undo(&self, run: RunName) {
+        let _ = remove_if_there(self.partial(run).root());
+        let _ = self.ids.free(&run.to_string());
     }
 
     fn sandbox(&self, run: RunName) -> io::Result<Sandbox> {
@@ -198,7 +205,7 @@ impl Executor for Process {
         }
         let filled = self.fill(run, plan).await;
         if filled.is_err() {
-            let _ = clear(run, self.partial(run).root(), &self.ids);
+            self.undo(run);
         }
         filled
     }
@@ -240,14 +247,8 @@ impl Executor for Process {
     }
 
     async fn sweep(&self, run: RunName) -> Result<(), Error> {
-        // Of a run that lost its description, the name alone must do.
-        let user = match self.dir(run).launch().map(|launch| launch.sandbox) {
-            Ok(Sandbox::User { id }) => Some(id),
-            Ok(Sandbox::Landlock | Sandbox::None) | Err(_) => None,
-        };
-        let (dir, groups) = (self.dir(run), self.groups.clone());
-        let run = run.to_string();
-        let sweep = move || groups.end(&run, &dir).and_then(|()| leftovers::end(&run, user));
+        let (dir, groups, ids) = (self.dir(run), self.groups.clone(), self.ids.clone());
+        let sweep = move || end(run, &dir, &groups, &ids);
         let swept = spawn_blocking(sweep).await;
         swept.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
     }
@@ -264,12 +265,17 @@ impl Executor for Process {
 
     async fn remove(&self, run: RunName) -> Result<(), Error> {
         let (dir, groups, ids) = (self.dir(run), self.groups.clone(), self.ids.clone());
+        if dir.life()? == Life::Running {
+            dir.ask_to_stop("its directory is to be removed")?;
+            return Err(Error::Unavailable(format!("run {run} has yet to stop")));
+        }
         let partial = self.partial(run);
         let remove = move || {
-            groups.end(&run.to_string(), &dir)?;
+            end(run, &dir, &groups, &ids)?;
             // A worker that lost the claim while it filled one left it.
-            clear(run, partial.root(), &ids)?;
-            clear(run, dir.root(), &ids)
+            remove_if_there(partial.root())?;
+            remove_if_there(dir.root())?;
+            ids.free(&run.to_string())
         };
         let removed = spawn_blocking(remove).await;
         removed.map_err(|error| Error::Unavailable(error.to_string()))?.map_err(Error::from)
@@ -335,12 +341,21 @@ fn make(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-/// Removes what a run has here, whether it was filled or not; last its user.
-fn clear(run: RunName, root: &Path, ids: &Ids) -> io::Result<()> {
-    if root.exists() {
-        remove_tree(root)?;
-    }
-    ids.free(&run.to_string())
+/// Where the directory of a run is while it is filled.
+fn partial(runs: &Path, run: &str) -> PathBuf {
+    runs.join(format!(".{run}{PARTIAL}"))
+}
+
+/// Ends whatever is left of a run. Its user is the one that is noted as taken: the run's own
+/// description may be gone, or not what it was.
+fn end(run: RunName, dir: &RunDir, groups: &Groups, ids: &Ids) -> io::Result<()> {
+    let run = run.to_string();
+    groups.end(&run, dir)?;
+    leftovers::end(&run, ids.of(&run)?)
+}
+
+fn remove_if_there(directory: &Path) -> io::Result<()> {
+    if directory.exists() { remove_tree(directory) } else { Ok(()) }
 }
 
 /// What a bundle or a name does to the disk once, it does again.

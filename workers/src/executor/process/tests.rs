@@ -2,11 +2,14 @@ mod groups;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 
+use errand_runner::abilities::Reach;
 use streams::id::JobId;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
+use super::confinement::IdRange;
 use super::*;
 use crate::store::StoreConfig;
 
@@ -60,6 +63,52 @@ async fn secrets_are_left_only_to_a_runner_that_still_takes_them() {
     let within = Duration::from_secs(20);
     let gone = async { while left_by(ends).await {} };
     timeout(within, gone).await.expect("a runner that ended leaves none");
+}
+
+#[tokio::test]
+async fn a_user_is_the_runs_until_its_directory_is_gone() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let process = Process::new(directory.path().join("runs"), PathBuf::from("none"), no_store());
+    let range = IdRange { first: 1_987_651_000, count: 1 };
+    let mut process = process.expect("a directory can be made");
+    process.confinement.kind = Kind::Users(range, Reach::Open);
+    let run = RunName { job: JobId::new(), attempt: Attempt::FIRST };
+    let (dir, name) = (process.dir(run), run.to_string());
+    let user = || process.ids.of(&name).expect("it can be read");
+
+    // What is left when a step behind the renaming fails.
+    fs::create_dir(dir.root()).expect("a directory can be made");
+    assert_eq!(process.sandbox(run).expect("there is one"), Sandbox::User { id: range.first });
+    process.undo(run);
+    assert_eq!(user(), Some(range.first));
+
+    // Its description says another user; what is noted as taken counts.
+    let mut launch = plan().launch;
+    launch.sandbox = Sandbox::None;
+    dir.write_launch(&launch).expect("it is written");
+    let sleep = || {
+        let sleep = std::process::Command::new("sleep").arg("600").uid(range.first).spawn();
+        sleep.expect("root starts it as anybody")
+    };
+    let mut swept = sleep();
+    process.sweep(run).await.expect("it is ended");
+    assert_eq!(swept.wait().expect("it is ours").signal(), Some(9));
+
+    // While a supervisor is there, it is asked to stop, and nothing is taken away.
+    let identity =
+        errand_runner::run_dir::Identity { pid: 1, boot_id: String::new(), start_time: 1 };
+    let running = dir.start(&identity).expect("nobody has started it");
+    let refused = process.remove(run).await.expect_err("it runs");
+    assert!(matches!(refused, Error::Unavailable(_)), "{refused:?}");
+    assert!(dir.stop().exists() && dir.root().exists());
+    assert_eq!(user(), Some(range.first));
+    drop(running);
+
+    let mut removed = sleep();
+    process.remove(run).await.expect("nobody runs");
+    assert_eq!(removed.wait().expect("it is ours").signal(), Some(9));
+    assert!(!dir.root().exists());
+    assert_eq!(user(), None);
 }
 
 /// Set for this program when it runs itself as another user, to the directory that it looks at.

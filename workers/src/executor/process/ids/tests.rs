@@ -1,3 +1,5 @@
+use std::os::unix::process::CommandExt;
+
 use tempfile::TempDir;
 
 use super::*;
@@ -17,11 +19,64 @@ fn a_number_is_one_runs_until_that_is_gone() {
 
     fs::create_dir(runs.path().join("b")).expect("room on the disk");
     fs::create_dir(runs.path().join(".c.partial")).expect("room on the disk");
-    one.sweep(|run| runs.path().join(format!(".{run}.partial"))).expect("it can be swept");
+    one.sweep().expect("it can be swept");
     one.take(RANGE, "e").expect("that of a is free");
     one.take(RANGE, "f").expect_err("b and c are there");
+    other.free("b").expect("it can be looked at");
+    one.take(RANGE, "f").expect_err("b still has its own");
+    fs::remove_dir(runs.path().join("b")).expect("it is ours");
     other.free("b").expect("it can be freed");
     one.take(RANGE, "f").expect("that of b is free");
+}
+
+#[test]
+fn a_number_that_a_process_has_is_nobody_elses() {
+    let runs = TempDir::new().expect("a temporary directory");
+    let ids = Ids::new(runs.path());
+    let range = IdRange { first: 1_987_650_000, count: 2 };
+    let taken = ids.take(range, "a").expect("there are two");
+    let sleep = std::process::Command::new("sleep").arg("600").uid(taken).spawn();
+    let mut sleep = sleep.expect("root starts it as anybody");
+    ids.free("a").expect("it can be looked at");
+    assert_eq!(ids.of("a").expect("it is read"), Some(taken), "its process is alive");
+    // Not even when nobody knows any more whose it was.
+    fs::remove_file(runs.path().join(".ids").join(taken.to_string())).expect("it is ours");
+    let other = ids.take(range, "b").expect("there are two");
+    assert_ne!(other, taken);
+    ids.take(range, "c").expect_err("a process has the last one");
+    sleep.kill().expect("it is ours");
+    sleep.wait().expect("it is ours");
+    assert_eq!(ids.take(range, "c").expect("its process is gone"), taken);
+}
+
+/// Set for this program when it runs itself where no file can grow, to the directory of the runs.
+const ON_A_FULL_DISK: &str = "ERRAND_TEST_ON_A_FULL_DISK";
+
+#[test]
+fn a_number_whose_file_cannot_be_written_stays_free() {
+    let range = IdRange { count: 1, ..RANGE };
+    if let Some(runs) = std::env::var_os(ON_A_FULL_DISK) {
+        let ids = Ids::new(Path::new(&runs));
+        let error = ids.take(range, "a").expect_err("no file can grow");
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge, "{error}");
+        return;
+    }
+    let runs = TempDir::new().expect("a temporary directory");
+    let this = "executor::process::ids::tests::a_number_whose_file_cannot_be_written_stays_free";
+    let output = std::process::Command::new("/bin/sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().expect("it has a path"))
+        .args(["--exact", this])
+        .env(ON_A_FULL_DISK, runs.path())
+        .output()
+        .expect("there is a shell");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let files = || fs::read_dir(runs.path().join(".ids")).expect("it is there").count();
+    assert_eq!(files(), 0);
+    // One whose worker died before it could write is no better.
+    fs::write(runs.path().join(".ids/5000"), "").expect("room on the disk");
+    assert_eq!(Ids::new(runs.path()).take(range, "b").expect("there is one"), 5000);
 }
 
 #[test]
