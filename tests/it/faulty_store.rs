@@ -25,6 +25,9 @@ const LATER: Duration = Duration::from_secs(120);
 /// A step is tried again after two seconds, a request sooner; a person would do that as well.
 const TRIES: usize = 30;
 
+/// A platform's own, and the one in which it keeps the objects of another.
+const BUCKETS: [&str; 2] = ["errand", "borrowed"];
+
 const FILESETS: &str = "/apis/files/v2/workspaces/default/filesets";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -33,18 +36,11 @@ async fn no_wrong_byte_reaches_an_agent_or_a_listed_result() {
     println!("seed {seed}");
     // Only its object store is used.
     let lender = Platform::start().await;
-    let s3 = |key: &str| lender.run["s3"][key].as_str().expect("run.json says").to_owned();
-    let proxy = FaultyStore::start(&s3("endpoint"), seed).await;
-    let settings = [
-        ("ENDPOINT", format!("http://{}", proxy.address)),
-        ("BUCKET", s3("bucket")),
-        ("ACCESS_KEY", s3("access_key")),
-        ("SECRET_KEY", s3("secret_key")),
-    ];
-    let mut env: Vec<_> =
-        settings.map(|(key, value)| (format!("ERRAND__STORE__{key}"), value)).into();
-    env.push(("ERRAND__RETENTION__UNFINISHED_SECONDS".to_owned(), "20".to_owned()));
-    let platform = Platform::with(Options { slots: 4, env }).await;
+    let proxy = in_front_of(&lender, seed).await;
+    let options = Options { slots: 4, ..Options::default() }
+        .with_store_of(&lender, &proxy.endpoint())
+        .set("retention.unfinished_seconds", 20);
+    let platform = Platform::with(options).await;
     let api = platform.api();
 
     let jobs = join_all((0..JOBS).map(|n| submit(&api, n))).await;
@@ -65,6 +61,27 @@ async fn no_wrong_byte_reaches_an_agent_or_a_listed_result() {
     eventually("nothing unfinished is left in the store", Duration::from_secs(60), clean).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_that_the_store_never_takes_is_save_failed_and_the_reason_is_told() {
+    let lender = Platform::start().await;
+    let proxy = in_front_of(&lender, 1).await;
+    proxy.refuse_for_good("/1/output_workdir");
+    let options = Options::default()
+        .with_store_of(&lender, &proxy.endpoint())
+        .set("worker.saving_seconds", 2);
+    let platform = Platform::with(options).await;
+    let job = platform.api().script("echo kept > file; echo done", json!({})).await;
+    let record = job.ends(LATER).await;
+    assert_eq!(record["error_details"]["code"], "save_failed", "{record}");
+    let error = record["error_details"]["error"].as_str().expect("a reason");
+    assert!(error.contains("result 'output_workdir'"), "{error}");
+    assert_eq!(
+        job.result_names().await,
+        ["fabric_run_result", "input_workdir", "output_artifacts"]
+    );
+    assert_eq!(check(&lender, &platform.api(), &job, &record).await, 3);
+}
+
 #[tokio::test]
 async fn nothing_is_listed_before_it_is_whole_and_nothing_changes_after() {
     let mut platform = Platform::with(Options::default().hold_at("invoke:saved")).await;
@@ -82,6 +99,10 @@ async fn nothing_is_listed_before_it_is_whole_and_nothing_changes_after() {
     platform.api().script("true", json!({})).await.ends(LATER).await;
     assert_eq!(job.results().await, listed);
     assert_eq!(check(&platform, &platform.api(), &job, &job.record().await).await, 4);
+}
+
+async fn in_front_of(lender: &Platform, seed: u64) -> FaultyStore {
+    FaultyStore::start(lender.run["s3"]["endpoint"].as_str().expect("run.json says"), seed).await
 }
 
 /// A job that refuses to work on wrong files and says what it leaves.
@@ -171,14 +192,16 @@ async fn downloaded(api: &Api, job: &Job, result: &str) -> Vec<u8> {
 
 /// Where the store has a result on its disk.
 fn stored(objects: &Path, job: &Job, name: &str) -> std::path::PathBuf {
-    let directory = objects.join("errand/jobs/default").join(job.id.to_string());
-    let places = [
-        directory.join("input").join(format!("{name}.tar.gz")),
-        directory.join("1").join(format!("{name}.tar.gz")),
-        directory.join("1").join(format!("{name}.json")),
-    ];
-    let found = places.iter().find(|place| place.is_file());
-    found.unwrap_or_else(|| panic!("{name} of {} is nowhere", job.name)).clone()
+    let places = BUCKETS.into_iter().flat_map(|bucket| {
+        let directory = objects.join(bucket).join("jobs/default").join(job.id.to_string());
+        [
+            directory.join("input").join(format!("{name}.tar.gz")),
+            directory.join("1").join(format!("{name}.tar.gz")),
+            directory.join("1").join(format!("{name}.json")),
+        ]
+    });
+    let found = places.into_iter().find(|place| place.is_file());
+    found.unwrap_or_else(|| panic!("{name} of {} is nowhere", job.name))
 }
 
 /// Names of unfinished uploads and temporary files on the store's disk.
@@ -188,6 +211,6 @@ pub fn left_behind(objects: &Path) -> BTreeSet<String> {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
     };
     let is_left = |name: &String| name.starts_with(".tmp.") || name.contains(".upload");
-    let waiting = names(&objects.join("errand/incoming"));
+    let waiting = BUCKETS.iter().flat_map(|bucket| names(&objects.join(bucket).join("incoming")));
     names(objects).into_iter().filter(is_left).chain(waiting).collect()
 }

@@ -58,7 +58,7 @@ const KINDS: [(&str, &[Fault]); 5] = [
 
 /// The running proxy; it ends with its value.
 pub struct FaultyStore {
-    pub address: SocketAddr,
+    address: SocketAddr,
     shared: Arc<Shared>,
     accepting: JoinHandle<()>,
 }
@@ -66,6 +66,7 @@ pub struct FaultyStore {
 struct Shared {
     behind: String,
     calm: AtomicBool,
+    refused: Mutex<Option<String>>,
     plan: Mutex<Plan>,
 }
 
@@ -101,7 +102,7 @@ impl FaultyStore {
         let plan = Plan { state: seed, turns: BTreeMap::new(), happened: BTreeMap::new() };
         let behind = behind.strip_prefix("http://").expect("the store speaks HTTP").to_owned();
         let (calm, plan) = (AtomicBool::new(false), Mutex::new(plan));
-        let shared = Arc::new(Shared { behind, calm, plan });
+        let shared = Arc::new(Shared { behind, calm, refused: Mutex::default(), plan });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let serving = Arc::clone(&shared);
@@ -115,9 +116,20 @@ impl FaultyStore {
         Self { address, shared, accepting }
     }
 
+    /// Where a client of the store finds it.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// Nothing goes wrong from now on.
     pub fn calm_down(&self) {
         self.shared.calm.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on only writes go wrong whose path has this in it, and those always.
+    pub fn refuse_for_good(&self, part: &str) {
+        self.calm_down();
+        *self.shared.refused.lock().expect("nobody panics here") = Some(part.to_owned());
     }
 
     /// What went wrong so far, and how often.
@@ -143,6 +155,10 @@ async fn serve(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
     } else {
         None
     };
+    let refused = shared.refused.lock().expect("nobody panics here").clone();
+    if method != "GET" && refused.is_some_and(|part| path.contains(&part)) {
+        return refuse(&mut client, "500 Oops", "InternalError").await;
+    }
     let middle = body.len() / 2;
     match fault {
         Some(Delay) => tokio::time::sleep(Duration::from_millis(700)).await,

@@ -45,13 +45,12 @@ impl Invoke {
             interrupted: told.interrupted,
         };
         let places = self.executor.places(run, &snapshot.spec.agent.config)?;
-        let until = self.save_until(job);
         let mut saving = Saving { saved: Vec::new(), failed: Vec::new() };
         let records =
             [(name::FABRIC_RUN_RESULT, &told.run_result), (name::FABRIC_ERROR, &told.error)];
         for (name, value) in records {
             if let Some(value) = value {
-                let saved = self.in_time(until, name, results.record(name, value)).await;
+                let saved = self.in_time(job, name, results.record(name, value)).await;
                 self.take(&mut saving, job, saved)?;
             }
         }
@@ -62,7 +61,7 @@ impl Invoke {
             (name::OUTPUT_ARTIFACTS, places.artifacts, None, &secrets.artifacts),
         ] {
             let saved = match own(&places.root, &root) {
-                Ok(()) => self.in_time(until, name, results.compared(name, root, given)).await,
+                Ok(()) => self.in_time(job, name, results.compared(name, root, given)).await,
                 Err(source) => Err(SaveError::Read { name: name.to_owned(), source }),
             };
             let marked =
@@ -81,14 +80,15 @@ impl Invoke {
         if until > now { until } else { now + LAST_CHANCE }
     }
 
-    /// Saves a result, or gives it up when the time for all of them is over.
+    /// Saves a result, or gives it up when the time for all of them is over. One that the store
+    /// refuses does not take the last chance of the others.
     async fn in_time(
         &self,
-        until: Instant,
+        job: &Context,
         name: &str,
         saving: impl Future<Output = Result<SavedResult, SaveError>>,
     ) -> Result<SavedResult, SaveError> {
-        tokio::time::timeout_at(until, saving).await.unwrap_or_else(|_| {
+        tokio::time::timeout_at(self.save_until(job), saving).await.unwrap_or_else(|_| {
             let seconds = self.saving.budget().as_secs();
             Err(SaveError::Late { name: name.to_owned(), seconds })
         })
@@ -103,7 +103,9 @@ impl Invoke {
     ) -> Result<(), StepError> {
         match result {
             Ok(saved) => saving.saved.push(saved),
-            Err(error @ SaveError::Store { .. }) if !self.patience.is_over(job.job) => {
+            Err(error @ SaveError::Store { .. })
+                if !self.patience.is_over(job.job) && !self.saving.is_over(job.job) =>
+            {
                 return Err(StepError::retry(error));
             }
             Err(error) => {
