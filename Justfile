@@ -40,6 +40,11 @@ soak jobs="500":
     cargo build --workspace --bins
     ERRAND_SOAK_JOBS={{jobs}} cargo nextest run --workspace --no-capture --profile soak -E 'test(many_jobs_of_all_kinds)'
 
+# So many seconds in which everything is killed at random while jobs run; prints a table
+chaos seconds="600":
+    cargo build --workspace --bins
+    ERRAND_CHAOS_SECONDS={{seconds}} cargo nextest run --workspace --no-capture --profile chaos -E 'test(/^chaos::/)'
+
 # Large trees beside tar and gzip, optimised: one table, exit 1 when a limit is missed
 bench-trees:
     cargo build --release --workspace --bins

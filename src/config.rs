@@ -39,6 +39,9 @@ sections! {
         url: Option<String> = None,
         /// The server's token.
         token: Option<Secret> = None,
+        /// Copies that the queue keeps of each message, on as many servers: 1, 3 or 5. More than
+        /// one takes a cluster. Streams that exist already keep what they have.
+        replicas: u64 = 1,
     }
 
     /// The object store. Without an endpoint, `errand up` runs one of its own.
@@ -47,7 +50,8 @@ sections! {
         endpoint: Option<String> = None,
         /// The bucket; made when it does not exist.
         bucket: String = "errand".to_owned(),
-        /// Access key id.
+        /// Access key id. Without an endpoint, the platform's own store takes it and the next one,
+        /// and else makes new ones at each start.
         access_key: Option<String> = None,
         /// Secret access key.
         secret_key: Option<Secret> = None,
@@ -226,6 +230,17 @@ impl Config {
                  without authentication; use 127.0.0.1 and a proxy that authenticates"
             );
             return bad("listen", &reason);
+        }
+        let replicas = self.nats.replicas;
+        if ![1, 3, 5].contains(&replicas) {
+            return bad("nats.replicas", &format!("expected 1, 3 or 5, got {replicas}"));
+        }
+        if replicas > 1 && self.nats.url.is_none() {
+            let reason = format!(
+                "{replicas} copies need a cluster, named by nats.url; the platform's own \
+                 nats-server is one"
+            );
+            return bad("nats.replicas", &reason);
         }
         let slots = self.worker.slots;
         if !(1..=4096).contains(&slots) {

@@ -55,7 +55,7 @@ pub async fn examine(overrides: &Overrides) -> Vec<Finding> {
         finding("post-run actions", actions(&config)),
     ];
     findings.push(match nats {
-        Some(connect) => finding("nats", in_time(queue(connect)).await),
+        Some(connect) => finding("nats", in_time(queue(connect, serve::limits(&config))).await),
         None => finding("nats-server", nats_program()),
     });
     if let Some(objects) = objects {
@@ -155,12 +155,12 @@ fn nats_program() -> Checked {
     }
 }
 
-async fn queue(connect: streams::jetstream::Connect) -> Checked {
+async fn queue(connect: streams::jetstream::Connect, limits: Limits) -> Checked {
     let mend = format!(
         "start the server at {}, with JetStream, or mend nats.url and nats.token",
         connect.url
     );
-    match JetStream::connect(&connect, Limits::default()).await {
+    match JetStream::connect(&connect, limits).await {
         Err(error) => Err((error.to_string(), mend)),
         Ok((_, drift)) if drift.is_empty() => {
             Ok(format!("{}, all streams as they should be", connect.url))

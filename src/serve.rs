@@ -98,6 +98,13 @@ pub fn configured_nats(config: &Config) -> Option<Connect> {
     })
 }
 
+/// How the queue is set up when it is made.
+pub fn limits(config: &Config) -> Limits {
+    // A number that does not fit was refused before.
+    let replicas = u8::try_from(config.nats.replicas).unwrap_or(1);
+    Limits { replicas, ..Limits::default() }
+}
+
 /// The object store that the configuration names.
 pub fn configured_store(config: &Config) -> Option<StoreConfig> {
     let store = &config.store;
@@ -166,7 +173,7 @@ pub async fn start(
     let store = Store::new(&endpoints.store);
     let (records, queue, ()) = tokio::try_join!(
         async { Records::connect(&config.database_url()).await.context("cannot open the records") },
-        connect(&endpoints.nats),
+        connect(&endpoints.nats, limits(config)),
         async { store.ensure_bucket().await.context("cannot use the object store") },
     )?;
     let queue = Arc::new(queue);
@@ -212,8 +219,8 @@ pub fn installed_actions(config: &Config) -> Result<Registry, InstallError> {
     built_in.install(&directory)
 }
 
-async fn connect(to: &Connect) -> anyhow::Result<JetStream> {
-    let (queue, drift) = JetStream::connect(to, Limits::default())
+async fn connect(to: &Connect, limits: Limits) -> anyhow::Result<JetStream> {
+    let (queue, drift) = JetStream::connect(to, limits)
         .await
         .with_context(|| format!("cannot use the queue at {}", to.url))?;
     for drift in drift {

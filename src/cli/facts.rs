@@ -9,13 +9,13 @@ use streams::id::JobId;
 use streams::jetstream::JetStream;
 use streams::phase::Phase;
 use streams::subject;
-use streams::topology::{Limits, StreamName};
+use streams::topology::StreamName;
 
 use super::Session;
 use super::render::Column;
 use crate::client::{Client, Context, segment};
 use crate::config::{Config, Overrides};
-use crate::up;
+use crate::{serve, up};
 
 const COLUMNS: &[Column] = &[
     ("PHASE", "/phase"),
@@ -36,7 +36,7 @@ pub(super) async fn show(
     let ready = up::running(&config.data_dir())?;
     let workspace = session.client.workspace();
     let job = job_id(&ready.http, workspace, job).await?;
-    let (broker, _) = JetStream::connect(&ready.connect(), Limits::default()).await?;
+    let (broker, _) = JetStream::connect(&ready.connect(), serve::limits(&config)).await?;
     let mut facts = Vec::new();
     let mut begin = None;
     for phase in Phase::CHAIN {

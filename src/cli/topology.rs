@@ -50,7 +50,7 @@ impl Topology {
         let connect =
             running.as_ref().map(up::Ready::connect).or_else(|| serve::configured_nats(&config));
         let drift = match connect {
-            Some(connect) => JetStream::connect(&connect, Limits::default()).await?.1,
+            Some(connect) => JetStream::connect(&connect, serve::limits(&config)).await?.1,
             None => {
                 out.note("no platform runs and nats.url is not set: shown as it would be made");
                 Vec::new()

@@ -64,6 +64,8 @@ fn unknown_keys_name_file_and_key() {
 fn wrong_values_name_the_key_and_the_mend() {
     refused("listen = \"localhost\"\n", &[], "listen: 'localhost' is not ADDRESS:PORT");
     refused("[worker]\nslots = \"4\"\n", &[], "worker.slots: expected a whole number, got \"4\"");
+    refused("[nats]\nreplicas = 2\n", &[], "nats.replicas: expected 1, 3 or 5, got 2");
+    refused("[nats]\nreplicas = 3\n", &[], "nats.replicas: 3 copies need a cluster, named by");
     refused("[worker]\nslots = 0\n", &[], "worker.slots: expected 1 to 4096, got 0");
     refused("[worker]\nslots = 4097\n", &[], "worker.slots: expected 1 to 4096, got 4097");
     for most in ["31", "4194305"] {

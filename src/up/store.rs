@@ -38,12 +38,15 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one with its buckets in `dir` and credentials that are new each time.
+    /// Starts one with its buckets in `dir` and the credentials of the configuration, else with
+    /// some that are new each time.
     pub(super) async fn start(dir: &Path, wanted: &Store) -> Result<Self, Error> {
         let failed = |reason: String| Error { dir: dir.to_owned(), reason };
         let files = FileSystem::new(dir).map_err(|reason| failed(format!("{reason:?}")))?;
-        let access_key = format!("errand-{}", uuid::Uuid::new_v4().simple());
-        let secret_key = uuid::Uuid::new_v4().simple().to_string();
+        let fresh = || uuid::Uuid::new_v4().simple().to_string();
+        let access_key = wanted.access_key.clone().unwrap_or_else(|| format!("errand-{}", fresh()));
+        let secret_key =
+            wanted.secret_key.as_ref().map_or_else(fresh, |key| key.expose().to_owned());
         let litter = Litter::new(dir);
         litter.forget_uploads().map_err(|reason| failed(reason.to_string()))?;
         let mut service = S3ServiceBuilder::new(Locked::new(files, litter));

@@ -32,8 +32,13 @@ const PULL_EXPIRES: Duration = Duration::from_secs(30);
 /// lost with its server would never end.
 const FETCH_ANSWERS: Duration = Duration::from_secs(5);
 
-/// JetStream's codes for "this subject's last message is another one".
-const WRONG_LAST_SEQUENCE: [u64; 2] = [10071, 10164];
+/// JetStream's code for "this subject's last message is another one".
+const WRONG_LAST_SEQUENCE: u64 = 10071;
+/// Its codes for "another message of this subject, or of this id, is being stored just now". That
+/// one may yet fail with the leader that takes it: only asking again tells.
+const IN_PROCESS: [u64; 2] = [10164, 10158];
+/// Its status for all that passes by itself, as while servers have no leader.
+const PASSING: usize = 503;
 /// Its code for everything that its store refuses. Which limit struck is only in the words.
 const STORE_REFUSES: u64 = 10077;
 /// Its words for "this subject has its message already".
@@ -162,14 +167,8 @@ impl Broker for JetStream {
     }
 
     async fn last(&self, stream: StreamName, subject: &str) -> Result<Option<Stored>, Error> {
-        let found = self.stream(stream).await?.get_last_raw_message_by_subject(subject).await;
-        match found {
-            Ok(message) => Ok(Some(stored(message))),
-            Err(error) if error.kind() == stream::LastRawMessageErrorKind::NoMessageFound => {
-                Ok(None)
-            }
-            Err(error) => Err(unavailable(error)),
-        }
+        let stream = self.stream(stream).await?;
+        found(stream.get_last_raw_message_by_subject(subject).await)
     }
 
     async fn next(
@@ -179,11 +178,11 @@ impl Broker for JetStream {
         from: u64,
     ) -> Result<Option<Stored>, Error> {
         let stream = self.stream(stream).await?;
-        direct(stream.direct_get_next_for_subject(subject, Some(from.max(1))).await)
+        found(stream.get_first_raw_message_by_subject(subject, from.max(1)).await)
     }
 
     async fn at(&self, stream: StreamName, sequence: u64) -> Result<Option<Stored>, Error> {
-        direct(self.stream(stream).await?.direct_get(sequence).await)
+        found(self.stream(stream).await?.get_raw_message(sequence).await)
     }
 
     async fn purge(&self, stream: StreamName, subject: &str) -> Result<(), Error> {
@@ -240,10 +239,14 @@ impl Broker for JetStream {
     }
 
     async fn get(&self, bucket: Bucket, key: &str) -> Result<Option<Entry>, Error> {
-        let entry = self.bucket(bucket)?.entry(key).await.map_err(unavailable)?;
-        Ok(entry
-            .filter(|entry| entry.operation == kv::Operation::Put)
-            .map(|entry| Entry { value: entry.value, revision: entry.revision }))
+        // The store's own way to read asks whichever server is next, as all direct reads do.
+        let name = bucket.as_str();
+        let stream = self.context.get_stream_no_info(format!("KV_{name}")).await;
+        let stream = stream.map_err(unavailable)?;
+        let last = stream.get_last_raw_message_by_subject(&format!("$KV.{name}.{key}")).await;
+        Ok(read(last)?
+            .filter(|message| !is_removal(message))
+            .map(|message| Entry { value: message.payload, revision: message.sequence }))
     }
 
     async fn create(&self, bucket: Bucket, key: &str, value: Bytes) -> Result<Option<u64>, Error> {
@@ -319,11 +322,14 @@ fn publish_failed(subject: &str, error: &context::PublishError) -> Result<Publis
         (_, Some(server)) => {
             let (code, words) = (server.error_code().0, server.to_string());
             let store_says = |limit| code == STORE_REFUSES && words.contains(limit);
-            if WRONG_LAST_SEQUENCE.contains(&code) || store_says(MAX_PER_SUBJECT) {
+            if code == WRONG_LAST_SEQUENCE || store_says(MAX_PER_SUBJECT) {
                 return Ok(Published::Exists);
             }
             if code == STORAGE_FULL || store_says(MAX_BYTES) {
                 return Err(Error::Full(format!("of subject {subject}")));
+            }
+            if IN_PROCESS.contains(&code) || server.code() == PASSING {
+                return Err(Error::Unavailable(words));
             }
             Err(Error::Refused { what: format!("a message on {subject}"), reason: words })
         }
@@ -332,14 +338,28 @@ fn publish_failed(subject: &str, error: &context::PublishError) -> Result<Publis
     }
 }
 
-fn direct(
-    found: Result<jetstream::message::StreamMessage, stream::DirectGetError>,
-) -> Result<Option<Stored>, Error> {
-    match found {
-        Ok(message) => Ok(Some(stored(message))),
-        Err(error) if error.kind() == stream::DirectGetErrorKind::NotFound => Ok(None),
+/// What a stream's leader answered. Nothing is read directly from whichever server has a copy: in
+/// a cluster one that is behind would not know of what was confirmed to us before.
+fn read(
+    answer: Result<jetstream::message::StreamMessage, stream::RawMessageError>,
+) -> Result<Option<jetstream::message::StreamMessage>, Error> {
+    match answer {
+        Ok(message) => Ok(Some(message)),
+        Err(error) if error.kind() == stream::RawMessageErrorKind::NoMessageFound => Ok(None),
         Err(error) => Err(unavailable(error)),
     }
+}
+
+fn found(
+    answer: Result<jetstream::message::StreamMessage, stream::RawMessageError>,
+) -> Result<Option<Stored>, Error> {
+    Ok(read(answer)?.map(stored))
+}
+
+/// Whether a key's last message says that somebody has removed the key.
+fn is_removal(message: &jetstream::message::StreamMessage) -> bool {
+    message.headers.get("KV-Operation").is_some()
+        || message.headers.get(header::NATS_MARKER_REASON).is_some()
 }
 
 fn stored(message: jetstream::message::StreamMessage) -> Stored {

@@ -1,5 +1,7 @@
-//! The crash table: every process of the platform is killed at a named point, and the job still
+//! The crash table of ARCHITECTURE.md: every process of the platform is killed at a named point, and the job still
 //! ends truthfully, its agent having run once.
+
+mod table;
 
 use std::fs;
 use std::path::Path;
@@ -42,7 +44,7 @@ async fn ran_once(platform: &Platform, job: &Job, runs: &Path) {
 }
 
 /// Holds at a point, kills everything there, starts again.
-async fn killed_at(point: &str) {
+async fn kill_at(point: &str) {
     let mut platform = Platform::with(Options::default().hold_at(point)).await;
     let runs = platform.scratch().join("runs");
     let job = platform.api().script(&agent(&runs, 1), json!({})).await;
@@ -53,49 +55,37 @@ async fn killed_at(point: &str) {
     ran_once(&platform, &job, &runs).await;
 }
 
-#[tokio::test]
-async fn killed_while_staged() {
-    killed_at("invoke:received").await;
+/// A row of the crash table each: a test of this name, which kills at this point.
+macro_rules! killed_at {
+    ($($name:ident $point:literal)*) => {$(
+        #[tokio::test]
+        async fn $name() {
+            kill_at($point).await;
+        }
+    )*};
 }
 
-#[tokio::test]
-async fn killed_after_the_claim() {
-    killed_at("invoke:claimed").await;
-}
-
-#[tokio::test]
-async fn killed_after_the_start() {
-    killed_at("invoke:started").await;
-}
-
-#[tokio::test]
-async fn killed_while_saving() {
-    killed_at("invoke:saving").await;
-}
-
-#[tokio::test]
-async fn killed_after_saving() {
-    killed_at("invoke:saved").await;
-}
-
-#[tokio::test]
-async fn killed_after_publishing() {
-    killed_at("invoke:published").await;
-}
-
-#[tokio::test]
-async fn killed_while_acting() {
-    killed_at("act:acting").await;
-}
-
-#[tokio::test]
-async fn killed_while_resolving() {
-    killed_at("resolve:received").await;
-}
-
-#[tokio::test]
-async fn killed_while_archiving() {
-    killed_at("archive:received").await;
+killed_at! {
+    killed_while_resolving "resolve:received"
+    killed_after_resolved_is_published "resolve:published"
+    killed_after_submitted_is_acknowledged "resolve:acknowledged"
+    killed_while_staging "stage:received"
+    killed_after_staged_is_published "stage:published"
+    killed_after_resolved_is_acknowledged "stage:acknowledged"
+    killed_while_staged "invoke:received"
+    killed_after_the_claim "invoke:claimed"
+    killed_after_the_start "invoke:started"
+    killed_while_saving "invoke:saving"
+    killed_after_saving "invoke:saved"
+    killed_after_publishing "invoke:published"
+    killed_after_staged_is_acknowledged "invoke:acknowledged"
+    killed_while_invoked "act:received"
+    killed_while_acting "act:acting"
+    killed_after_acted_is_published "act:published"
+    killed_after_invoked_is_acknowledged "act:acknowledged"
+    killed_while_archiving "archive:received"
+    killed_after_archived_is_published "archive:published"
+    killed_after_acted_is_acknowledged "archive:acknowledged"
 }
 
 #[tokio::test]

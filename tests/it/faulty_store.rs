@@ -211,6 +211,7 @@ pub fn left_behind(objects: &Path) -> BTreeSet<String> {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
     };
     let is_left = |name: &String| name.starts_with(".tmp.") || name.contains(".upload");
-    let waiting = BUCKETS.iter().flat_map(|bucket| names(&objects.join(bucket).join("incoming")));
+    let waiting =
+        names(objects).into_iter().flat_map(|bucket| names(&objects.join(bucket).join("incoming")));
     names(objects).into_iter().filter(is_left).chain(waiting).collect()
 }

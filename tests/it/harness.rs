@@ -1,6 +1,7 @@
 //! A platform of its own for each test, and an API client that knows what tests ask for.
 
 mod api;
+mod cluster;
 mod job;
 mod nats;
 mod parts;
@@ -13,13 +14,14 @@ mod scratch;
 mod stall;
 
 pub use api::Api;
+pub use cluster::Cluster;
 pub use job::Job;
 pub use nats::Nats;
-pub use parts::{Database, Parts};
+pub use parts::{Database, HERE, Part, Parts};
 pub use platform::{Options, Platform};
 pub(crate) use postgres::Server as Postgres;
 pub use processes::{
-    eventually, is_running, processes_of_runs, resident_mib, running_with_argument,
+    eventually, is_running, processes_of_runs, resident_mib, running_with_argument, send,
 };
 pub use scratch::open_directory;
 pub use stall::Stall;

@@ -16,10 +16,12 @@ mod cgroup;
 
 mod field_cases;
 
+mod cluster;
 mod consumers;
 mod crash;
 mod faulty_store;
 mod hostile;
+mod outage;
 mod sandbox;
 
 mod conformance;
@@ -30,4 +32,5 @@ mod cli;
 mod seed_examples;
 mod up;
 
+mod chaos;
 mod soak;

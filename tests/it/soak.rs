@@ -164,7 +164,7 @@ fn cgroups() -> Vec<String> {
 
 /// What is called after a run in the directory of the runs, also while it is being filled. The
 /// platform keeps two files of its own there.
-fn names(directory: &Path) -> Vec<String> {
+pub fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| !matches!(name.as_str(), ".ids" | ".cgroup")).collect()

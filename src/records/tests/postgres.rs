@@ -5,12 +5,15 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tempfile::TempDir;
 
 /// A running server; it stops when this is dropped.
 pub(crate) struct Server {
     directory: TempDir,
+    fsync: &'static str,
     programs: PathBuf,
     user: Option<(u32, u32)>,
 }
@@ -22,17 +25,47 @@ impl Server {
     }
 
     /// One that syncs its writes, or not: `on` or `off`.
-    pub(crate) fn syncing(fsync: &str) -> Self {
+    pub(crate) fn syncing(fsync: &'static str) -> Self {
         let directory = tempfile::Builder::new().prefix("pg").tempdir().expect("a directory");
-        let server = Self { directory, programs: programs(), user: unprivileged() };
+        let server = Self { directory, fsync, programs: programs(), user: unprivileged() };
         if let Some((uid, gid)) = server.user {
             chown(server.path(), Some(uid), Some(gid)).expect("root may give a directory away");
         }
         server.run("initdb", &["-D", "data", "-U", "errand", "-A", "trust", "-E", "UTF8", "-N"]);
-        let socket = server.path().display();
-        let options = format!("-k {socket} -c listen_addresses= -c fsync={fsync}");
-        server.run("pg_ctl", &["-D", "data", "-w", "-l", "log", "-o", &options, "start"]);
+        assert!(server.launch(), "{}", server.log());
         server
+    }
+
+    /// Whether it could be started; it waits until the server takes connections.
+    fn launch(&self) -> bool {
+        let (socket, fsync) = (self.path().display(), self.fsync);
+        let options = format!("-k {socket} -c listen_addresses= -c fsync={fsync}");
+        self.succeeds("pg_ctl", &["-D", "data", "-w", "-l", "log", "-o", &options, "start"])
+    }
+
+    /// Kills its first process. The others notice that and end.
+    #[allow(dead_code, reason = "of the two that have this file only the integration tests kill")]
+    pub(crate) fn kill(&self) {
+        let pid = fs::read_to_string(self.path().join("data/postmaster.pid")).expect("it runs");
+        let pid = pid.lines().next().and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?));
+        let pid = pid.expect("a process id");
+        kill_process(pid, Signal::KILL).expect("it can be killed");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while test_kill_process(pid).is_ok() {
+            assert!(Instant::now() < deadline, "the server is killed and does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Starts it again on what it had, after [`Server::kill`]. While one of its old processes
+    /// lives it refuses to start.
+    #[allow(dead_code, reason = "of the two that have this file only the integration tests kill")]
+    pub(crate) fn start_again(&self) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !self.launch() {
+            assert!(Instant::now() < deadline, "{}", self.log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -55,15 +88,21 @@ impl Server {
     }
 
     fn run(&self, program: &str, arguments: &[&str]) {
+        assert!(self.succeeds(program, arguments), "{program} {arguments:?}: {}", self.log());
+    }
+
+    fn succeeds(&self, program: &str, arguments: &[&str]) -> bool {
         let mut command = Command::new(self.programs.join(program));
         command.args(arguments).current_dir(self.path()).env("LC_ALL", "C.UTF-8");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         if let Some((uid, gid)) = self.user {
             command.uid(uid).gid(gid);
         }
-        let status = command.status().unwrap_or_else(|error| panic!("{program}: {error}"));
-        let log = || fs::read_to_string(self.path().join("log")).unwrap_or_default();
-        assert!(status.success(), "{program} {arguments:?} ended with {status}\n{}", log());
+        command.status().unwrap_or_else(|error| panic!("{program}: {error}")).success()
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.path().join("log")).unwrap_or_default()
     }
 }
 

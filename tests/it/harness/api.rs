@@ -27,14 +27,24 @@ impl Api {
         path: &str,
         body: Option<Value>,
     ) -> (StatusCode, Value) {
+        self.try_ask(method, path, body).await.expect("the platform answers")
+    }
+
+    /// The same of a platform that may be away; none when there was no whole answer.
+    pub async fn try_ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Option<(StatusCode, Value)> {
         let mut request = self.http.request(method, format!("{}{path}", self.base));
         if let Some(body) = body {
             request = request.json(&body);
         }
-        let answer = request.send().await.expect("the platform answers");
+        let answer = request.send().await.ok()?;
         let status = answer.status();
-        let bytes = answer.bytes().await.expect("the answer is whole");
-        (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+        let bytes = answer.bytes().await.ok()?;
+        Some((status, serde_json::from_slice(&bytes).unwrap_or(Value::Null)))
     }
 
     /// A GET that must succeed.

@@ -1,43 +1,71 @@
-//! A nats-server that is no part of any platform.
+//! A nats-server that is no part of any platform. It may be killed and come back on its data.
 
 use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 
-use super::eventually;
+use super::{eventually, send};
 
 /// It is killed when it goes out of scope.
 pub struct Nats {
     process: Child,
     folder: TempDir,
+    url: OnceLock<String>,
 }
 
 impl Nats {
     pub fn start() -> Self {
         let folder = TempDir::new().expect("a temporary directory");
-        let process = Command::new(program())
-            .args(["--addr", "127.0.0.1", "--port", "-1", "--jetstream", "--store_dir"])
-            .arg(folder.path().join("store"))
-            .arg("--ports_file_dir")
-            .arg(folder.path())
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("nats-server starts");
-        Self { process, folder }
+        Self { process: launch(folder.path(), "-1"), folder, url: OnceLock::new() }
     }
 
     /// Where it listens, once it does: it writes its ports to a file.
     pub async fn url(&self) -> String {
-        let ports = self.folder.path().join(format!("nats-server_{}.ports", self.process.id()));
-        let listening = || async {
-            let ports: serde_json::Value = serde_json::from_slice(&fs::read(&ports).ok()?).ok()?;
-            Some(ports["nats"][0].as_str()?.to_owned())
-        };
-        eventually("nats-server listens", Duration::from_secs(20), listening).await
+        if let Some(url) = self.url.get() {
+            return url.clone();
+        }
+        let file = self.ports_file();
+        let listening = || async { read_url(&file) };
+        let url = eventually("nats-server listens", Duration::from_secs(20), listening).await;
+        self.url.get_or_init(|| url).clone()
+    }
+
+    /// Kills it, as a crash would.
+    pub async fn kill(&mut self) {
+        // Who is to come back at the same address must know it.
+        self.url().await;
+        self.process.kill().expect("it can be killed");
+        self.process.wait().expect("it can be waited for");
+    }
+
+    /// Starts it again on its data and at its address, after [`Nats::kill`].
+    pub async fn start_again(&mut self) {
+        let url = self.url().await;
+        let port = url.rsplit(':').next().expect("a url ends with a port");
+        self.process = launch(self.folder.path(), port);
+        eventually("nats-server is back", Duration::from_secs(60), || {
+            // Somebody may have the port for a moment.
+            if matches!(self.process.try_wait(), Ok(Some(_))) {
+                self.process = launch(self.folder.path(), port);
+            }
+            std::future::ready(read_url(&self.ports_file()))
+        })
+        .await;
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        send(self.process.id(), signal);
+    }
+
+    fn ports_file(&self) -> PathBuf {
+        self.folder.path().join(format!("nats-server_{}.ports", self.process.id()))
     }
 }
 
@@ -48,8 +76,32 @@ impl Drop for Nats {
     }
 }
 
+fn launch(folder: &Path, port: &str) -> Child {
+    Command::new(program())
+        .args(["--addr", "127.0.0.1", "--port", port, "--jetstream", "--store_dir"])
+        .arg(folder.join("store"))
+        .arg("--ports_file_dir")
+        .arg(folder)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("nats-server starts")
+}
+
+fn read_url(ports: &Path) -> Option<String> {
+    let ports: serde_json::Value = serde_json::from_slice(&fs::read(ports).ok()?).ok()?;
+    Some(ports["nats"][0].as_str()?.to_owned())
+}
+
+/// Different ports that nobody listens on now.
+pub fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners: [TcpListener; N] =
+        std::array::from_fn(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
+    listeners.map(|listener| listener.local_addr().expect("an address").port())
+}
+
 /// The named one, or the one that `./dev test` installs.
-fn program() -> PathBuf {
+pub(super) fn program() -> PathBuf {
     if let Some(named) = std::env::var_os("ERRAND_NATS_SERVER") {
         return named.into();
     }

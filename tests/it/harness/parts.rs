@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use streams::jetstream::{Connect, JetStream};
 use streams::topology::Limits;
 use tempfile::TempDir;
 
+use super::nats::free_ports;
 use super::platform::end_agents;
-use super::{Api, Nats, Options, Platform, Postgres, eventually};
+use super::{Api, Nats, Options, Platform, Postgres, eventually, send};
 
 /// Where the records are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +25,17 @@ pub enum Database {
     Postgres,
 }
 
+/// Where workers are whose place is not named.
+pub const HERE: &str = "here";
+
 /// What the parts share.
 pub struct Parts {
     /// Only its object store is used, with a bucket of our own in it.
     pub lender: Platform,
-    nats: Nats,
-    _postgres: Option<Postgres>,
+    /// None where it is somebody else's.
+    pub nats: Option<Nats>,
+    pub postgres: Option<Postgres>,
+    queue: (String, Limits),
     data: TempDir,
     settings: Options,
     started: AtomicU32,
@@ -37,6 +43,7 @@ pub struct Parts {
 
 /// A part that is told to stop when it goes out of scope.
 pub struct Part {
+    command: Command,
     child: Child,
     ready: String,
     log: PathBuf,
@@ -45,64 +52,116 @@ pub struct Part {
 impl Parts {
     pub async fn on(database: Database) -> Self {
         let (lender, nats) = (Platform::start().await, Nats::start());
-        let data = TempDir::new().expect("a temporary directory");
-        let endpoint = lender.run["s3"]["endpoint"].as_str().expect("run.json says").to_owned();
-        let mut settings = Options::default()
-            .with_store_of(&lender, &endpoint)
-            .set("nats.url", nats.url().await)
-            .set("data_dir", data.path().display());
-        let postgres = (database == Database::Postgres).then(Postgres::start);
-        if let Some(postgres) = &postgres {
-            settings = settings.set("database.url", postgres.url());
-        }
-        Self { lender, nats, _postgres: postgres, data, settings, started: AtomicU32::new(0) }
+        let endpoint = lender.store();
+        let queue = (nats.url().await, Limits::default());
+        let mut parts = Self::of(lender, &endpoint, queue, database);
+        parts.nats = Some(nats);
+        parts
     }
 
+    /// The same on what is there: a store, reached at an endpoint, and a queue.
+    pub fn of(
+        lender: Platform,
+        endpoint: &str,
+        queue: (String, Limits),
+        database: Database,
+    ) -> Self {
+        let data = TempDir::new().expect("a temporary directory");
+        let mut settings = Options::default()
+            .with_store_of(&lender, endpoint)
+            .set("nats.url", &queue.0)
+            .set("nats.replicas", queue.1.replicas);
+        let postgres = (database == Database::Postgres).then(Postgres::start);
+        let url = postgres.as_ref().map_or_else(
+            || format!("sqlite://{}", data.path().join("errand.db").display()),
+            Postgres::url,
+        );
+        settings = settings.set("database.url", url);
+        let started = AtomicU32::new(0);
+        Self { lender, nats: None, postgres, queue, data, settings, started }
+    }
+
+    /// Sets a key of the configuration of all parts that are started from now on.
+    pub fn set(&mut self, key: &str, value: impl ToString) {
+        self.settings = std::mem::take(&mut self.settings).set(key, value);
+    }
+
+    /// A server, which comes back at the same address.
     pub fn server(&self) -> Part {
-        self.part(&["serve", "--listen", "127.0.0.1:0"], &[])
+        let [port] = free_ports();
+        self.part(HERE, &["serve", "--listen", &format!("127.0.0.1:{port}")], &[])
     }
 
     pub fn worker(&self, steps: &str) -> Part {
-        self.part(&["worker", "--steps", steps, "--slots", "2"], &[])
+        self.worker_at(HERE, steps, 2)
+    }
+
+    /// A worker with a data directory of this name: run directories are shared by those who have
+    /// the same.
+    pub fn worker_at(&self, place: &str, steps: &str, slots: u32) -> Part {
+        self.part(place, &["worker", "--steps", steps, "--slots", &slots.to_string()], &[])
     }
 
     /// A worker that holds at a named point.
     pub fn worker_held_at(&self, steps: &str, point: &str) -> Part {
         let hold = [("ERRAND_HOLD_AT", point)];
-        self.part(&["worker", "--steps", steps, "--slots", "2"], &hold)
+        self.part(HERE, &["worker", "--steps", steps, "--slots", "2"], &hold)
+    }
+
+    /// The data directory of a place.
+    pub fn place(&self, name: &str) -> PathBuf {
+        self.data.path().join(name)
     }
 
     /// A connection of our own to the queue.
     pub async fn broker(&self) -> Arc<JetStream> {
-        let to = Connect { url: self.nats.url().await, token: None, name: "test".to_owned() };
-        let (broker, _) = JetStream::connect(&to, Limits::default()).await.expect("nats answers");
+        let (url, limits) = self.queue.clone();
+        let to = Connect { url, token: None, name: "test".to_owned() };
+        let (broker, _) = JetStream::connect(&to, limits).await.expect("nats answers");
         Arc::new(broker)
     }
 
-    fn part(&self, arguments: &[&str], more: &[(&str, &str)]) -> Part {
+    fn part(&self, place: &str, arguments: &[&str], more: &[(&str, &str)]) -> Part {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let log = self.data.path().join(format!("part-{number}.log"));
-        let mut child = Command::new(env!("CARGO_BIN_EXE_errand"))
+        let said = File::options().create(true).append(true).open(&log).expect("a log file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_errand"));
+        command
             .args(arguments)
             .envs(self.settings.env.iter().cloned())
+            .env("ERRAND__DATA_DIR", self.place(place))
             .envs(more.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(File::create(&log).expect("a log file"))
-            .spawn()
-            .expect("errand starts");
-        let mut ready = String::new();
-        let stdout = child.stdout.take().expect("stdout is piped");
-        BufReader::new(stdout).read_line(&mut ready).expect("stdout can be read");
-        let said = || fs::read_to_string(&log).unwrap_or_default();
-        let ready = ready.trim().strip_prefix("ready ").unwrap_or_else(|| panic!("{}", said()));
-        Part { ready: ready.to_owned(), child, log }
+            .stderr(said);
+        let (child, ready) = launch(&mut command).unwrap_or_else(|| {
+            panic!("a part did not start: {}", fs::read_to_string(&log).unwrap_or_default())
+        });
+        Part { command, child, ready, log }
     }
 }
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        end_agents(self.data.path());
+        for place in fs::read_dir(self.data.path()).into_iter().flatten().flatten() {
+            end_agents(&place.path());
+        }
+    }
+}
+
+/// Starts a part and waits until it says that it is ready; none when it ends before that.
+fn launch(command: &mut Command) -> Option<(Child, String)> {
+    let mut child = command.spawn().expect("errand starts");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("stdout is piped");
+    BufReader::new(stdout).read_line(&mut line).expect("stdout can be read");
+    match line.trim().strip_prefix("ready ") {
+        Some(ready) => Some((child, ready.to_owned())),
+        None => {
+            let _ = child.kill();
+            let _ = child.wait();
+            None
+        }
     }
 }
 
@@ -126,26 +185,50 @@ impl Part {
     /// Drains: what it has in hand ends, agents go on.
     pub async fn stop(mut self) {
         self.signal(Signal::TERM);
+        self.has_ended().await;
+    }
+
+    /// Waits until it has ended, and well.
+    pub async fn has_ended(&mut self) {
         let mut status = None;
-        eventually("the part has drained", Duration::from_secs(30), || {
+        eventually("the part has drained", Duration::from_secs(60), || {
             status = self.child.try_wait().expect("it can be asked for");
             std::future::ready(status)
         })
         .await;
-        assert!(status.is_some_and(|status| status.success()), "{status:?}");
+        assert!(status.is_some_and(|status| status.success()), "{status:?}: {}", self.log());
+    }
+
+    /// Kills it, as a crash would.
+    pub fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.child.wait().expect("it can be waited for");
+    }
+
+    /// Starts it again, after it has ended; false when it cannot be, as for want of what it needs.
+    pub fn start_again(&mut self) -> bool {
+        let Some((child, ready)) = launch(&mut self.command) else { return false };
+        (self.child, self.ready) = (child, ready);
+        true
+    }
+
+    /// Whether it has ended, when nobody told it to.
+    pub fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let _ = kill_process(pid.expect("a process id"), signal);
+        send(self.child.id(), signal);
     }
 }
 
 impl Drop for Part {
     fn drop(&mut self) {
-        self.signal(Signal::TERM);
-        self.signal(Signal::CONT);
-        let _ = self.child.wait();
+        if self.runs() {
+            self.signal(Signal::TERM);
+            self.signal(Signal::CONT);
+            let _ = self.child.wait();
+        }
         if std::thread::panicking() {
             eprintln!("--- a part said:\n{}", self.log());
         }

@@ -79,34 +79,8 @@ impl Platform {
     /// Starts one.
     pub async fn with(options: Options) -> Self {
         let data = TempDir::new().expect("a temporary directory");
-        Self::on(data, open_directory(), options)
-    }
-
-    fn on(data: TempDir, scratch: TempDir, options: Options) -> Self {
-        let started = Instant::now();
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(data.path().join("stderr.log"))
-            .expect("a log file");
-        let mut child = command(&data.path().join("data"))
-            .args(["--slots", &options.slots.to_string()])
-            .envs(options.env)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .expect("errand starts");
-        let mut ready = String::new();
-        let stdout = child.stdout.take().expect("stdout is piped");
-        BufReader::new(stdout).read_line(&mut ready).expect("stdout can be read");
-        let said = || fs::read_to_string(data.path().join("stderr.log")).unwrap_or_default();
-        assert!(ready.starts_with("ready http://"), "errand up said '{ready}': {}", said());
-        let ready_after = started.elapsed();
-        assert!(ready_after < READY, "ready only after {ready_after:?}");
-        let run = fs::read(data.path().join("data/run.json")).expect("run.json is there");
-        let run = serde_json::from_slice(&run).expect("run.json is JSON");
-        Self { data, scratch, child, run, ready_after }
+        let Launched { child, run, ready_after } = launch(&data, options);
+        Self { data, scratch: open_directory(), child, run, ready_after }
     }
 
     /// Kills the platform; its queue must die with it at once. Agents are not part of the
@@ -121,9 +95,19 @@ impl Platform {
 
     /// Starts again on the same data, after [`Platform::kill`].
     pub async fn restart(mut self, options: Options) -> Self {
-        let data = std::mem::replace(&mut self.data, TempDir::new().expect("a directory"));
-        let scratch = std::mem::replace(&mut self.scratch, open_directory());
-        Self::on(data, scratch, options)
+        self.start_again(options);
+        self
+    }
+
+    /// The same where it stands.
+    pub fn start_again(&mut self, options: Options) {
+        let Launched { child, run, ready_after } = launch(&self.data, options);
+        (self.child, self.run, self.ready_after) = (child, run, ready_after);
+    }
+
+    /// The address of its object store.
+    pub fn store(&self) -> String {
+        self.run["s3"]["endpoint"].as_str().expect("run.json says").to_owned()
     }
 
     /// The API.
@@ -200,6 +184,40 @@ impl Platform {
             .stdin(Stdio::null());
         command
     }
+}
+
+struct Launched {
+    child: Child,
+    run: Value,
+    ready_after: Duration,
+}
+
+/// Starts a platform on a directory and waits until it is ready.
+fn launch(data: &TempDir, options: Options) -> Launched {
+    let started = Instant::now();
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(data.path().join("stderr.log"))
+        .expect("a log file");
+    let mut child = command(&data.path().join("data"))
+        .args(["--slots", &options.slots.to_string()])
+        .envs(options.env)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .expect("errand starts");
+    let mut ready = String::new();
+    let stdout = child.stdout.take().expect("stdout is piped");
+    BufReader::new(stdout).read_line(&mut ready).expect("stdout can be read");
+    let said = || fs::read_to_string(data.path().join("stderr.log")).unwrap_or_default();
+    assert!(ready.starts_with("ready http://"), "errand up said '{ready}': {}", said());
+    let ready_after = started.elapsed();
+    assert!(ready_after < READY, "ready only after {ready_after:?}");
+    let run = fs::read(data.path().join("data/run.json")).expect("run.json is there");
+    let run = serde_json::from_slice(&run).expect("run.json is JSON");
+    Launched { child, run, ready_after }
 }
 
 impl Drop for Platform {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// How often a condition is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -69,4 +71,10 @@ pub fn processes_of_runs() -> Vec<(u32, String)> {
         }
     }
     found
+}
+
+/// Sends a signal to a process; one that is gone does not mind.
+pub fn send(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
+    let _ = kill_process(pid, signal);
 }

@@ -1,5 +1,5 @@
-//! A way to an object store on which requests stand still when they have a word in them. A test
-//! that uses it needs a runtime of several threads: a platform that starts is waited for on one.
+//! A way to an object store on which requests stand still when they have a word in them, and which
+//! stays where it is when the store comes back at another address. A test that uses it needs a runtime of several threads: a platform that starts is waited for on one.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -17,6 +17,7 @@ type Word = watch::Receiver<Option<&'static str>>;
 pub struct Stall {
     pub endpoint: String,
     word: watch::Sender<Option<&'static str>>,
+    store: watch::Sender<SocketAddr>,
     seen: Arc<Mutex<usize>>,
     listening: JoinHandle<()>,
 }
@@ -26,17 +27,21 @@ impl Stall {
     pub async fn to(lender: &Platform) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
-        let store = lender.run["s3"]["endpoint"].as_str().expect("run.json says");
-        let store = store.trim_start_matches("http://").parse().expect("an address");
+        let (store, leads) = watch::channel(address(lender));
         let (sender, word) = watch::channel(None);
         let seen = Arc::new(Mutex::new(0));
-        let listening = tokio::spawn(listen(listener, store, word, Arc::clone(&seen)));
-        Self { endpoint, word: sender, seen, listening }
+        let listening = tokio::spawn(listen(listener, leads, word, Arc::clone(&seen)));
+        Self { endpoint, word: sender, store, seen, listening }
     }
 
     /// From now on requests with this word wait, until there is another word or none.
     pub fn stall(&self, word: Option<&'static str>) {
         self.word.send_replace(word);
+    }
+
+    /// From now on it leads to where the platform's store is now.
+    pub fn lead_to(&self, lender: &Platform) {
+        self.store.send_replace(address(lender));
     }
 
     /// How many requests were kept waiting so far.
@@ -51,10 +56,19 @@ impl Drop for Stall {
     }
 }
 
-async fn listen(listener: TcpListener, store: SocketAddr, word: Word, seen: Arc<Mutex<usize>>) {
+fn address(lender: &Platform) -> SocketAddr {
+    lender.store().trim_start_matches("http://").parse().expect("an address")
+}
+
+async fn listen(
+    listener: TcpListener,
+    store: watch::Receiver<SocketAddr>,
+    word: Word,
+    seen: Arc<Mutex<usize>>,
+) {
     loop {
         let (client, _) = listener.accept().await.expect("connections come");
-        let (word, seen) = (word.clone(), Arc::clone(&seen));
+        let (store, word, seen) = (*store.borrow(), word.clone(), Arc::clone(&seen));
         // One that breaks off is its client's affair.
         tokio::spawn(async move { pass(client, store, word, &seen).await });
     }

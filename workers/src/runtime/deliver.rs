@@ -201,5 +201,9 @@ where
         .with_max_delay(Duration::from_secs(5))
         .with_max_times(20)
         .with_jitter();
-    ask.retry(policy).when(|error| matches!(error, broker::Error::Unavailable(_))).await
+    // A stream whose servers have yet to agree on a leader looks like one that does not exist.
+    let passes = |error: &broker::Error| {
+        matches!(error, broker::Error::Unavailable(_) | broker::Error::Missing(_))
+    };
+    ask.retry(policy).when(passes).await
 }
