@@ -219,6 +219,12 @@ impl Delivery {
         self.settler.clone()
     }
 
+    /// The same delivery, of which the server is told by way of somebody between.
+    pub fn settled_by(mut self, by: impl FnOnce(Arc<dyn Settler>) -> Arc<dyn Settler>) -> Self {
+        self.settler = self.settler.take().map(by);
+        self
+    }
+
     async fn settle(mut self, settle: Settle) -> Result<(), Error> {
         match self.settler.take() {
             Some(settler) => settler.settle(settle).await,

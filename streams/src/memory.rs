@@ -1,40 +1,42 @@
 //! The broker in memory: the same rules as the server's, for tests and simulations. It keeps
 //! nothing on disk and forgets everything when it is dropped.
+//!
+//! What it answers depends on nothing but what it was asked and on tokio's clock: under a paused
+//! clock the same questions in the same order have the same answers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use jiff::Timestamp;
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 use tokio::time::Instant;
 
 use crate::broker::{
     Broker, Delivery, Entry, Error, Expect, Publication, Published, Settle, Settler, Stored,
 };
 use crate::topology::{
-    ACK_WAIT, Bucket, ConsumerSpec, Limits, StreamName, StreamSpec, shared_consumers, streams,
+    ACK_WAIT, Bucket, ConsumerSpec, DUPLICATE_WINDOW, Limits, StreamName, StreamSpec,
+    shared_consumers, streams,
 };
-
-/// How often waiting deliveries look again; redelivery after a wait needs no other clock.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// A broker that many tasks may share.
 #[derive(Clone)]
 pub struct Memory {
     state: Arc<Mutex<State>>,
     published: broadcast::Sender<String>,
+    /// Told whenever there may be something to deliver that was not there before.
+    changed: Arc<Notify>,
 }
 
 #[derive(Default)]
 struct State {
-    streams: HashMap<StreamName, Kept>,
-    consumers: HashMap<(StreamName, String), Progress>,
-    buckets: HashMap<(Bucket, String), Entry>,
+    streams: BTreeMap<StreamName, Kept>,
+    consumers: BTreeMap<(StreamName, String), Progress>,
+    buckets: BTreeMap<(Bucket, String), Entry>,
     revision: u64,
 }
 
@@ -42,7 +44,8 @@ struct Kept {
     spec: StreamSpec,
     messages: BTreeMap<u64, Stored>,
     next: u64,
-    ids: HashMap<String, u64>,
+    /// Message ids, and when each came.
+    ids: BTreeMap<String, Instant>,
 }
 
 #[derive(Default)]
@@ -63,19 +66,49 @@ impl Memory {
     pub fn new(limits: Limits) -> Self {
         let mut state = State::default();
         for spec in streams(limits) {
-            let kept = Kept { spec, messages: BTreeMap::new(), next: 1, ids: HashMap::new() };
+            let kept = Kept { spec, messages: BTreeMap::new(), next: 1, ids: BTreeMap::new() };
             state.streams.insert(kept.spec.name, kept);
         }
         for consumer in shared_consumers() {
             state.ensure(&consumer);
         }
         let (published, _) = broadcast::channel(1024);
-        Self { state: Arc::new(Mutex::new(state)), published }
+        Self { state: Arc::new(Mutex::new(state)), published, changed: Arc::default() }
     }
 
     /// Removes a durable consumer, as an operator might.
     pub fn delete_consumer(&self, consumer: &ConsumerSpec) {
         self.lock().consumers.remove(&(consumer.stream, consumer.name.clone()));
+        self.changed.notify_waiters();
+    }
+
+    /// What was delivered and is not settled: the consumer's name, and the subject.
+    pub fn unsettled(&self) -> Vec<(String, String)> {
+        let state = self.lock();
+        let consumers = state.consumers.iter().flat_map(|((stream, name), progress)| {
+            let messages = state.streams.get(stream).map(|kept| &kept.messages);
+            progress.open.keys().filter_map(move |sequence| {
+                Some((name.clone(), messages?.get(sequence)?.subject.clone()))
+            })
+        });
+        consumers.collect()
+    }
+
+    /// Waits until something of a consumer's may be there that was not there before `changed` was
+    /// made: something happened, or the time of a message has come.
+    async fn wait(&self, consumer: &ConsumerSpec, changed: impl Future<Output = ()>) {
+        let due = self.lock().due(consumer);
+        let due = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = changed => {}
+            () = due => {}
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -106,6 +139,12 @@ impl State {
 
     fn stream(&mut self, name: StreamName) -> Result<&mut Kept, Error> {
         self.streams.get_mut(&name).ok_or_else(|| Error::Missing(format!("stream {name:?}")))
+    }
+
+    /// When the first message that is out with somebody comes back, if nobody says anything.
+    fn due(&self, consumer: &ConsumerSpec) -> Option<Instant> {
+        let progress = self.consumers.get(&(consumer.stream, consumer.name.clone()))?;
+        progress.open.values().map(|open| open.again_at).min()
     }
 
     /// Marks up to `max` messages as delivered and returns them with their delivery counts.
@@ -147,7 +186,9 @@ impl Kept {
 
     fn publish(&mut self, publication: Publication) -> Result<Published, Error> {
         let subject = publication.subject;
-        if publication.message_id.as_ref().is_some_and(|id| self.ids.contains_key(id)) {
+        let now = Instant::now();
+        let known = publication.message_id.as_ref().and_then(|id| self.ids.get(id));
+        if known.is_some_and(|at| now.duration_since(*at) < DUPLICATE_WINDOW) {
             return Ok(Published::Exists);
         }
         let last = self.last(&subject).map_or(0, |message| message.sequence);
@@ -178,7 +219,7 @@ impl Kept {
         let sequence = self.next;
         self.next += 1;
         if let Some(id) = publication.message_id {
-            self.ids.insert(id, sequence);
+            self.ids.insert(id, now);
         }
         let at = Timestamp::now();
         self.messages
@@ -200,6 +241,7 @@ impl Broker for Memory {
                 .ok_or_else(|| Error::Missing(format!("stream for subject {subject}")))?;
             kept.publish(publication)
         };
+        self.changed.notify_waiters();
         // Nobody may be listening; that is what hints are like.
         let _ = self.published.send(subject);
         published
@@ -258,11 +300,13 @@ impl Broker for Memory {
             let (broker, consumer) = (broker.clone(), consumer.clone());
             async move {
                 loop {
+                    let mut changed = std::pin::pin!(broker.changed.notified());
+                    changed.as_mut().enable();
                     let taken = broker.take(&consumer, ahead.max(1));
                     if !taken.is_empty() {
                         return Some((stream::iter(taken.into_iter().map(Ok)), ()));
                     }
-                    tokio::time::sleep(LOOK).await;
+                    broker.wait(&consumer, changed).await;
                 }
             }
         });
@@ -354,6 +398,8 @@ impl Settler for MemorySettler {
         if let Some(open) = progress.open.get_mut(&self.sequence) {
             open.again_at = again_at;
         }
+        drop(state);
+        self.broker.changed.notify_waiters();
         Ok(())
     }
 }

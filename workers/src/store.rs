@@ -106,7 +106,12 @@ impl Store {
                 .response_checksum_validation(ResponseChecksumValidation::WhenRequired)
                 .build(),
         );
-        Self { client, bucket: config.bucket.clone() }
+        Self::of_client(client, config.bucket.clone())
+    }
+
+    /// A bucket that is reached by a client of the caller's.
+    pub const fn of_client(client: Client, bucket: String) -> Self {
+        Self { client, bucket }
     }
 
     /// Makes the bucket unless it exists.
