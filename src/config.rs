@@ -95,7 +95,8 @@ sections! {
 
     /// Who may run a job's agent.
     Claims "claims" {
-        /// Seconds without a sign of life after which another place takes a job over.
+        /// Seconds without a sign of life after which another place takes a job over; 10 or more.
+        /// A worker that is cut off from the queue for most of that loses its agents.
         lost_after_seconds: u64 = 900,
     }
 
@@ -270,8 +271,8 @@ impl Config {
             return bad("worker.max_processes", &reason);
         }
         let lost_after = self.claims.lost_after_seconds;
-        if lost_after < 180 {
-            let reason = format!("expected 180 or more, got {lost_after}");
+        if lost_after < 10 {
+            let reason = format!("expected 10 or more, got {lost_after}");
             return bad("claims.lost_after_seconds", &reason);
         }
         let most = self.agents_jobs.max_input_bytes;

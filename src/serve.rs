@@ -223,8 +223,17 @@ async fn connect(to: &Connect, limits: Limits) -> anyhow::Result<JetStream> {
     let (queue, drift) = JetStream::connect(to, limits)
         .await
         .with_context(|| format!("cannot use the queue at {}", to.url))?;
-    for drift in drift {
+    for drift in &drift {
         tracing::warn!(%drift, "the queue has other settings than expected");
+    }
+    let grave: Vec<_> = drift.iter().filter(|it| it.is_grave).map(ToString::to_string).collect();
+    if !grave.is_empty() {
+        anyhow::bail!(
+            "jobs could be lost or run twice on the queue at {}: {}; change the settings back, \
+             nothing is started before",
+            to.url,
+            grave.join("; ")
+        );
     }
     Ok(queue)
 }

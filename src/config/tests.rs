@@ -76,8 +76,8 @@ fn wrong_values_name_the_key_and_the_mend() {
         refused(&format!("[worker]\nmax_processes = {most}\n"), &[], &text);
     }
     refused("[worker]\nslots = -1\n", &[], "worker.slots: expected 0 or more, got -1");
-    let lost = "claims.lost_after_seconds: expected 180 or more, got 179";
-    refused("[claims]\nlost_after_seconds = 179\n", &[], lost);
+    let lost = "claims.lost_after_seconds: expected 10 or more, got 9";
+    refused("[claims]\nlost_after_seconds = 9\n", &[], lost);
     let longest = "agents.jobs.max_timeout_seconds: expected 1 or more, got 0";
     refused("[agents.jobs]\nmax_timeout_seconds = 0\n", &[], longest);
     let largest = "agents.jobs.max_input_bytes: expected 1 to 16777216, got 16777217";

@@ -57,6 +57,7 @@ pub(super) fn generic(job: &Job) -> Value {
         "custom_fields": job.custom_fields,
         "phase": job.phase,
         "phase_times": phase_times(job),
+        "attempts": attempts(job),
     })
 }
 
@@ -89,6 +90,7 @@ pub(super) fn status(job: &Job, last_output: Option<Timestamp>) -> Value {
         "updated_at": time(job.updated_at),
         "phase": job.phase,
         "phase_times": phase_times(job),
+        "attempts": attempts(job),
     })
 }
 
@@ -138,6 +140,22 @@ fn step_spec_in_list(job: &Job) -> Value {
         *variable = without_nulls(variable.take());
     }
     shown
+}
+
+/// The starts of the agent that are over.
+fn attempts(job: &Job) -> Vec<Value> {
+    let attempts = job.attempts.iter().map(|end| {
+        json!({
+            "attempt": end.attempt,
+            "place": end.place,
+            "started_at": time(end.started_at),
+            "ended_at": time(end.ended_at),
+            "ended": end.outcome.kind(),
+            "code": end.outcome.code(),
+            "message": end.outcome.message(),
+        })
+    });
+    attempts.collect()
 }
 
 fn phase_times(job: &Job) -> Map<String, Value> {

@@ -3,9 +3,7 @@
 use serde_json::Value;
 use streams::broker::Delivery;
 use streams::envelope::{Envelope, Undecodable};
-use streams::fact::{
-    Acted, Archived, Fact, Invoked, Resolved, Run, SavedResult, Staged, Submitted,
-};
+use streams::fact::{Acted, Archived, Fact, Invoked, Resolved, Staged, Submitted};
 use streams::outcome::Status;
 use streams::phase::Phase;
 use streams::status::StatusMessage;
@@ -23,43 +21,50 @@ pub(super) fn change(delivery: &Delivery) -> Option<Change> {
                 tracing::warn!(subject, %error, "message is passed over");
             })
             .ok(),
-        Err(_) => running(delivery),
+        Err(_) => told(delivery),
     }
 }
 
 fn fact(phase: Phase, delivery: &Delivery) -> Result<Change, Undecodable> {
-    let none = Vec::new;
     match phase {
-        Phase::Submitted => proof(delivery, |_: Submitted| (None, none())),
-        Phase::Resolved => proof(delivery, |_: Resolved| (None, none())),
-        Phase::Staged => {
-            proof(delivery, |fact: Staged| (None, fact.input_workdir.into_iter().collect()))
-        }
-        Phase::Invoked => proof(delivery, |fact: Invoked| (fact.run, fact.results)),
-        Phase::Acted => proof(delivery, |fact: Acted| (None, fact.results)),
-        Phase::Archived => proof(delivery, |_: Archived| (None, none())),
+        Phase::Submitted => proof(delivery, |_: Submitted, _| {}),
+        Phase::Resolved => proof(delivery, |_: Resolved, _| {}),
+        Phase::Staged => proof(delivery, |fact: Staged, proof| {
+            proof.results = fact.input_workdir.into_iter().collect();
+        }),
+        Phase::Invoked => proof(delivery, |fact: Invoked, proof| {
+            (proof.run, proof.attempts, proof.results) = (fact.run, fact.attempts, fact.results);
+        }),
+        Phase::Acted => proof(delivery, |fact: Acted, proof| proof.results = fact.results),
+        Phase::Archived => proof(delivery, |_: Archived, _| {}),
     }
 }
 
 fn proof<F: Fact>(
     delivery: &Delivery,
-    parts: impl FnOnce(F) -> (Option<Run>, Vec<SavedResult>),
+    fill: impl FnOnce(F, &mut Proof),
 ) -> Result<Change, Undecodable> {
     let message = &delivery.message;
     let envelope = Envelope::<F>::decode(&message.subject, &message.payload, message.at)?;
-    let outcome = envelope.fact.outcome().cloned();
-    let (run, results) = parts(envelope.fact);
+    let mut proof = Proof {
+        phase: F::PHASE,
+        outcome: envelope.fact.outcome().cloned(),
+        run: None,
+        attempts: Vec::new(),
+        results: Vec::new(),
+    };
+    fill(envelope.fact, &mut proof);
     Ok(Change {
         job: envelope.job,
         workspace: envelope.workspace,
         at: envelope.at,
         redelivered: delivery.times > 1,
-        news: News::Fact(Proof { phase: F::PHASE, outcome, run, results }),
+        news: News::Fact(proof),
     })
 }
 
 /// The news of the agent's worker. Our own messages come by here as well.
-fn running(delivery: &Delivery) -> Option<Change> {
+fn told(delivery: &Delivery) -> Option<Change> {
     let message: StatusMessage = serde_json::from_slice(&delivery.message.payload)
         .inspect_err(|error| {
             let subject = &delivery.message.subject;
@@ -67,19 +72,23 @@ fn running(delivery: &Delivery) -> Option<Change> {
         })
         .ok()?;
     let belongs = subject::status(&message.workspace, message.job) == delivery.message.subject;
-    if is_ours(&message) || !belongs || message.status != Status::Active {
+    if is_ours(&message) || !belongs {
         return None;
     }
-    let attempt = message.attempt?;
     let mut details = message.details;
     if !message.message.is_empty() {
         details.entry("message").or_insert(Value::String(message.message));
     }
+    let news = match message.status {
+        Status::Active => News::Running { attempt: message.attempt?, details },
+        Status::Pending => News::Waiting { details },
+        _ => return None,
+    };
     Some(Change {
         job: message.job,
         workspace: message.workspace,
         at: message.at,
         redelivered: delivery.times > 1,
-        news: News::Running { attempt, details },
+        news,
     })
 }

@@ -17,7 +17,9 @@ use streams::subject;
 use streams::topology::{Limits, StreamName};
 
 use super::*;
-use crate::records::tests::job::{admit, new_job, run as the_run, saved, second};
+use crate::records::tests::job::{
+    admit, attempts as the_attempts, new_job, run as the_run, saved, second,
+};
 use crate::records::{Admitted, Job};
 
 struct Projection {
@@ -101,7 +103,8 @@ async fn tell(projection: &Projection, job: JobId) {
     let input_workdir = Some(saved("input_workdir"));
     projection.fact(job, Staged { input_workdir, ethos: None, outcome: None }).await;
     let results = vec![saved("output_workdir")];
-    let invoked = Invoked { outcome: outcome.clone(), run: Some(the_run()), results };
+    let attempts = the_attempts();
+    let invoked = Invoked { outcome: outcome.clone(), run: Some(the_run()), results, attempts };
     projection.fact(job, invoked).await;
     projection.fact(job, Acted { outcome: outcome.clone(), results: Vec::new() }).await;
     let manifest = ObjectRef { key: "manifest.json".to_owned(), size: 2, sha256: "00".repeat(32) };
@@ -115,6 +118,7 @@ async fn facts_become_rows_and_news() {
     tell(&projection, job).await;
     let row = projection.reached(job, Phase::Archived).await;
     assert_eq!((row.status, row.attempt), (Status::Completed, Some(Attempt(2))));
+    assert_eq!(row.attempts, the_attempts());
     let results = projection.records.jobs().results(job).await.expect("they are listed");
     assert_eq!(results.len(), 2);
 

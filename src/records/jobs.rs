@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use streams::attempt::AttemptEnd;
 use streams::id::{Attempt, JobId};
 use streams::job::Hold;
 use streams::outcome::{Outcome, Status};
@@ -64,6 +65,8 @@ pub struct Job {
     pub outcome: Option<Outcome>,
     /// The start of the agent that counts, or the one that runs.
     pub attempt: Option<Attempt>,
+    /// The starts of the agent that are over, and how each ended.
+    pub attempts: Vec<AttemptEnd>,
     /// What the platform and callers say about it.
     pub status_details: Map<String, Value>,
     /// What the platform alone says: the details of its step.
@@ -172,6 +175,7 @@ fn read(row: &Row) -> Result<Job> {
         status: life.status(),
         phase: life.facts.phase,
         attempt: life.attempt(),
+        attempts: life.attempts(),
         status_details: life.status_details(),
         step_details: life.own_details(&life.facts),
         error_details: life.error_details(),

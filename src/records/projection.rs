@@ -6,6 +6,7 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sqlx::AnyConnection;
+use streams::attempt::AttemptEnd;
 use streams::fact::{Run, SavedResult};
 use streams::id::{Attempt, JobId};
 use streams::outcome::Outcome;
@@ -44,6 +45,11 @@ pub enum News {
         /// All that its worker wants to show of it.
         details: Map<String, Value>,
     },
+    /// Its agent waits for something that a worker has not.
+    Waiting {
+        /// What that is.
+        details: Map<String, Value>,
+    },
 }
 
 /// What a fact proves.
@@ -55,6 +61,8 @@ pub struct Proof {
     pub outcome: Option<Outcome>,
     /// What is known of the attempt that counts.
     pub run: Option<Run>,
+    /// Every attempt, and how it ended.
+    pub attempts: Vec<AttemptEnd>,
     /// The results that it names.
     pub results: Vec<SavedResult>,
 }
@@ -79,6 +87,7 @@ impl Change {
         match &self.news {
             News::Fact(proof) => (proof.phase, None),
             News::Running { attempt, .. } => (Phase::Staged, Some(*attempt)),
+            News::Waiting { .. } => (Phase::Staged, None),
         }
     }
 }

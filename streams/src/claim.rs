@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::attempt::AttemptEnd;
 use crate::id::{Attempt, JobId};
 
 /// The key of the claim on a job's agent, in the bucket `claims`.
@@ -33,6 +34,9 @@ pub struct Claim {
     /// nowhere was lost, and is not begun with.
     #[serde(default)]
     pub started: bool,
+    /// When and where that was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
     /// Whether it was taken over from a place that was lost, with the agent of this attempt: that
     /// agent may have run, and this attempt is not started again.
     #[serde(default)]
@@ -45,6 +49,42 @@ pub struct Claim {
     /// claim, and nobody takes it over.
     #[serde(default)]
     pub settled: bool,
+    /// Whether its worker gave it back before it started this attempt: it is anybody's.
+    #[serde(default)]
+    pub released: bool,
+    /// The attempts before this one, the newest of very many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past: Vec<AttemptEnd>,
+}
+
+/// The start of an attempt. It is kept apart from the claim's own place: whoever takes a claim
+/// over is somewhere else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// When.
+    pub at: Timestamp,
+    /// The place.
+    pub place: String,
+}
+
+impl Claim {
+    /// A claim of a worker on a job's first attempt, of which nothing is done yet.
+    pub fn new(place: &str, worker: &str) -> Self {
+        Self {
+            v: 1,
+            place: place.to_owned(),
+            worker: worker.to_owned(),
+            attempt: Attempt::FIRST,
+            at: Timestamp::now(),
+            started: false,
+            start: None,
+            lost: false,
+            done: false,
+            settled: false,
+            released: false,
+            past: Vec::new(),
+        }
+    }
 }
 
 /// Who decided how the job ends. Key: the job's id in the bucket `ends`; created once.

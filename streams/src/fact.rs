@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::attempt::AttemptEnd;
 use crate::id::Attempt;
 use crate::outcome::Outcome;
 use crate::phase::Phase;
@@ -74,8 +75,11 @@ pub struct Invoked {
     /// found again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
-    /// The results that count; objects that are not listed stay until the job is deleted.
+    /// The results that count; other objects of its attempts are swept once the job is finished.
     pub results: Vec<SavedResult>,
+    /// Every start of the agent and how it ended, the oldest first; the newest of very many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<AttemptEnd>,
 }
 
 /// The post-run action is done.
@@ -236,7 +240,7 @@ impl Produced for Staged {
 
 impl Produced for Invoked {
     fn passed_on(outcome: Outcome) -> Self {
-        Self { outcome, run: None, results: Vec::new() }
+        Self { outcome, run: None, results: Vec::new(), attempts: Vec::new() }
     }
 }
 

@@ -14,6 +14,7 @@ pub mod code;
 pub mod id;
 pub mod outcome;
 
+pub mod attempt;
 pub mod claim;
 pub mod fact;
 pub mod log;

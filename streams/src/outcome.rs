@@ -43,9 +43,14 @@ pub enum Outcome {
 const MESSAGE_BYTES: usize = 4096;
 
 /// A sentence that is not longer than a fact can carry.
-pub fn bounded(mut message: String) -> String {
-    if message.len() > MESSAGE_BYTES {
-        let end = (0..=MESSAGE_BYTES).rev().find(|end| message.is_char_boundary(*end));
+pub fn bounded(message: String) -> String {
+    bounded_to(MESSAGE_BYTES, message)
+}
+
+/// A sentence of so many bytes at most, and a mark where it was cut.
+pub(crate) fn bounded_to(most: usize, mut message: String) -> String {
+    if message.len() > most {
+        let end = (0..=most).rev().find(|end| message.is_char_boundary(*end));
         message.truncate(end.unwrap_or_default());
         message.push('…');
     }
@@ -53,6 +58,17 @@ pub fn bounded(mut message: String) -> String {
 }
 
 impl Outcome {
+    /// How, in a word: the same as in its JSON.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed { .. } => "failed",
+            Self::TimedOut { .. } => "timed_out",
+            Self::Cancelled { .. } => "cancelled",
+            Self::NotRun { .. } => "not_run",
+        }
+    }
+
     /// The code; `None` on success.
     pub const fn code(&self) -> Option<Code> {
         match self {
@@ -73,6 +89,18 @@ impl Outcome {
             | Self::Cancelled { message }
             | Self::NotRun { message, .. } => message,
         }
+    }
+
+    /// The same with another sentence, where it has one.
+    pub fn map_message(mut self, change: impl FnOnce(String) -> String) -> Self {
+        match &mut self {
+            Self::Succeeded => {}
+            Self::Failed { message, .. }
+            | Self::TimedOut { message, .. }
+            | Self::Cancelled { message }
+            | Self::NotRun { message, .. } => *message = change(std::mem::take(message)),
+        }
+        self
     }
 
     /// Whether it succeeded.

@@ -3,6 +3,7 @@
 
 mod budgets;
 mod cancel;
+mod claims;
 mod directories;
 mod follow;
 mod input;
@@ -13,4 +14,5 @@ mod odd_trees;
 mod phases;
 mod results;
 mod secrets;
+mod stuck;
 mod time;

@@ -2,8 +2,10 @@
 
 mod api;
 mod cluster;
+mod foreign;
 mod job;
 mod nats;
+mod one_way;
 mod parts;
 mod platform;
 /// The records' tests use it too.
@@ -15,8 +17,10 @@ mod stall;
 
 pub use api::Api;
 pub use cluster::Cluster;
+pub use foreign::ask;
 pub use job::Job;
 pub use nats::Nats;
+pub use one_way::OneWay;
 pub use parts::{Database, HERE, Part, Parts};
 pub use platform::{Options, Platform};
 pub(crate) use postgres::Server as Postgres;

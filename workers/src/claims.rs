@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, flock};
+use streams::attempt::AttemptEnd;
 use streams::broker::{Broker, Error};
-use streams::claim::{self, Claim};
+use streams::claim::{self, Claim, Start};
 use streams::id::{Attempt, JobId};
 use streams::topology::Bucket;
 use tokio::time::Instant;
@@ -23,6 +24,9 @@ use tokio::time::Instant;
 /// How long a job that somebody else holds is left alone before the next look.
 const LOOK: Duration = Duration::from_secs(1);
 const LOOK_ELSEWHERE: Duration = Duration::from_secs(15);
+
+/// How often a claim is renewed at the most.
+const RENEW: Duration = Duration::from_secs(30);
 
 /// The claims of one worker process.
 pub struct Claims {
@@ -58,12 +62,10 @@ pub(crate) struct Held<'a> {
     state: tokio::sync::Mutex<State>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct State {
     revision: u64,
-    attempt: Attempt,
-    started: bool,
-    lost: bool,
+    claim: Claim,
 }
 
 /// The claim is not ours any more.
@@ -119,6 +121,13 @@ impl Claims {
         self.lost_after.saturating_sub(Duration::from_secs(120)).max(self.lost_after / 2)
     }
 
+    /// How often a claim must be renewed, and with it the lease. A lease that was renewed as late
+    /// as that, and the half of what is then left to end the agent in (the runner keeps to that),
+    /// are over before anybody may take the claim.
+    pub(crate) fn renewal(&self) -> Duration {
+        RENEW.min(self.lease() / 3)
+    }
+
     /// Asks for the claim on a job.
     pub(crate) async fn take(&self, job: JobId) -> Result<Grant<'_>, Error> {
         if lock(&self.busy).contains(&job) {
@@ -126,9 +135,9 @@ impl Claims {
         }
         let key = (self.key)(job);
         let Some(entry) = self.broker.get(Bucket::Claims, &key).await? else {
-            let claim = self.claim(Attempt::FIRST, false, false);
+            let claim = Claim::new(&self.place, &self.worker);
             let created = self.broker.create(Bucket::Claims, &key, encode(&claim)).await?;
-            return Ok(self.grant(job, created, &claim));
+            return Ok(self.grant(job, created, claim));
         };
         let there: Claim = serde_json::from_slice(&entry.value).map_err(|error| {
             Error::Refused { what: format!("claim {key}"), reason: error.to_string() }
@@ -136,42 +145,42 @@ impl Claims {
         if there.settled {
             return Ok(Grant::Settled);
         }
-        let elsewhere = there.place != self.place;
+        let elsewhere = there.place != self.place && !there.released;
         if elsewhere && !self.unchanged_for_long(job, entry.revision) {
-            return Ok(Grant::Busy(LOOK_ELSEWHERE));
+            return Ok(Grant::Busy(LOOK_ELSEWHERE.min(self.lost_after / 2)));
         }
-        if !elsewhere && there.worker != self.worker && self.is_alive(&there.worker) {
+        let is_held = there.worker != self.worker && !there.released;
+        if !elsewhere && is_held && self.is_alive(&there.worker) {
             return Ok(Grant::Busy(LOOK));
         }
-        // Written down: whoever comes after us must know, too, that this attempt is lost.
-        let claim = self.claim(there.attempt, there.started, there.lost || elsewhere);
+        // Written down: whoever comes after us must know, too, that this attempt is lost. One that
+        // was not started is not: what is written here keeps the worker that had it from starting.
+        let lost = there.lost || (elsewhere && there.started);
+        let claim = self.renewed(Claim { lost, ..there });
         let updated =
             self.broker.update(Bucket::Claims, &key, encode(&claim), entry.revision).await?;
-        Ok(self.grant(job, updated, &claim))
+        Ok(self.grant(job, updated, claim))
     }
 
-    fn grant(&self, job: JobId, revision: Option<u64>, claim: &Claim) -> Grant<'_> {
+    fn grant(&self, job: JobId, revision: Option<u64>, claim: Claim) -> Grant<'_> {
         let Some(revision) = revision else { return Grant::Busy(LOOK) };
         lock(&self.seen).remove(&job);
         if !lock(&self.busy).insert(job) {
             return Grant::Busy(LOOK);
         }
-        let Claim { attempt, started, lost, .. } = *claim;
-        let state = State { revision, attempt, started, lost };
-        Grant::Held(Held { claims: self, job, state: tokio::sync::Mutex::new(state) })
+        let state = tokio::sync::Mutex::new(State { revision, claim });
+        Grant::Held(Held { claims: self, job, state })
     }
 
-    fn claim(&self, attempt: Attempt, started: bool, lost: bool) -> Claim {
+    /// The same claim as one that this worker holds from now on.
+    fn renewed(&self, claim: Claim) -> Claim {
         Claim {
-            v: 1,
             place: self.place.clone(),
             worker: self.worker.clone(),
-            attempt,
             at: Timestamp::now(),
-            started,
-            lost,
             done: false,
-            settled: false,
+            released: false,
+            ..claim
         }
     }
 
@@ -198,45 +207,65 @@ impl Claims {
 impl Held<'_> {
     /// Which start of the agent this is.
     pub(crate) async fn attempt(&self) -> Attempt {
-        self.state.lock().await.attempt
+        self.state.lock().await.claim.attempt
     }
 
     /// Whether the agent of this attempt was lost with its place.
     pub(crate) async fn is_lost(&self) -> bool {
-        self.state.lock().await.lost
+        self.state.lock().await.claim.lost
     }
 
     /// Whether the runner of this attempt was about to be started, by us or by one before us.
     pub(crate) async fn is_started(&self) -> bool {
-        self.state.lock().await.started
+        self.state.lock().await.claim.started
+    }
+
+    /// When and where that was.
+    pub(crate) async fn start(&self) -> Option<Start> {
+        self.state.lock().await.claim.start.clone()
+    }
+
+    /// How the attempts before this one ended.
+    pub(crate) async fn past(&self) -> Vec<AttemptEnd> {
+        self.state.lock().await.claim.past.clone()
     }
 
     /// Says that we are still at it.
     pub(crate) async fn renew(&self) -> Result<(), Gone> {
-        let mut state = self.state.lock().await;
-        let same = *state;
-        self.write(&mut state, same).await
+        self.write(|_| {}).await
     }
 
     /// Notes, right before it, that the runner is started.
     pub(crate) async fn note_start(&self) -> Result<(), Gone> {
-        let mut state = self.state.lock().await;
-        let started = State { started: true, ..*state };
-        self.write(&mut state, started).await
+        let place = self.claims.place.clone();
+        self.write(|claim| {
+            claim.started = true;
+            claim.start.get_or_insert_with(|| Start { at: Timestamp::now(), place });
+        })
+        .await
     }
 
-    /// Begins another attempt.
-    pub(crate) async fn next_attempt(&self) -> Result<(), Gone> {
-        let mut state = self.state.lock().await;
-        let attempt = Attempt(state.attempt.0 + 1);
-        let next = State { attempt, started: false, lost: false, ..*state };
-        self.write(&mut state, next).await
+    /// Begins another attempt, and notes how this one ended.
+    pub(crate) async fn next_attempt(&self, ended: AttemptEnd) -> Result<(), Gone> {
+        self.write(|claim| {
+            claim.attempt = Attempt(claim.attempt.0 + 1);
+            (claim.started, claim.start, claim.lost) = (false, None, false);
+            ended.add_to(&mut claim.past);
+        })
+        .await
     }
 
-    async fn write(&self, state: &mut State, wanted: State) -> Result<(), Gone> {
+    /// Gives it back before this attempt is started: others need not wait until it is lost.
+    pub(crate) async fn release(&self) -> Result<(), Gone> {
+        self.write(|claim| claim.released = true).await
+    }
+
+    async fn write(&self, change: impl FnOnce(&mut Claim)) -> Result<(), Gone> {
+        let mut state = self.state.lock().await;
         let (broker, key) = (&self.claims.broker, (self.claims.key)(self.job));
-        let State { attempt, started, lost, .. } = wanted;
-        let value = encode(&self.claims.claim(attempt, started, lost));
+        let mut claim = self.claims.renewed(state.claim.clone());
+        change(&mut claim);
+        let value = encode(&claim);
         let mut written =
             broker.update(Bucket::Claims, &key, value.clone(), state.revision).await?;
         if written.is_none() {
@@ -246,7 +275,7 @@ impl Held<'_> {
             let revision = entry.ok_or(Gone::TakenOver)?.revision;
             written = broker.update(Bucket::Claims, &key, value, revision).await?;
         }
-        *state = State { revision: written.ok_or(Gone::TakenOver)?, ..wanted };
+        *state = State { revision: written.ok_or(Gone::TakenOver)?, claim };
         Ok(())
     }
 }

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use streams::broker::{Broker, Error};
 use streams::claim::{self, Claim, Decision};
 use streams::code::Code;
@@ -137,17 +136,7 @@ fn is_untouched(claim: &Claim) -> bool {
 }
 
 fn settled() -> Vec<u8> {
-    let claim = Claim {
-        v: 1,
-        place: HERE.to_owned(),
-        worker: HERE.to_owned(),
-        attempt: Attempt::FIRST,
-        at: Timestamp::now(),
-        started: false,
-        lost: false,
-        done: true,
-        settled: true,
-    };
+    let claim = Claim { done: true, settled: true, ..Claim::new(HERE, HERE) };
     // Names, numbers and times always have a JSON form.
     serde_json::to_vec(&claim).unwrap_or_default()
 }

@@ -59,9 +59,21 @@ pub enum StepError {
         /// What is missing.
         reason: String,
     },
+    /// Somebody else has the job in hand.
+    #[error("another worker holds the claim")]
+    Busy {
+        /// When to look again.
+        after: Duration,
+    },
     /// Somebody keeps the job from being started.
     #[error("the job is held back")]
     Held,
+    /// This worker has not what the job needs; another may have it.
+    #[error("{reason}")]
+    NotHere {
+        /// What that is.
+        reason: String,
+    },
     /// The job is deleted: there is nothing to do, and no fact to produce.
     #[error("the job was deleted")]
     Deleted,

@@ -3,18 +3,22 @@
 //! Every change commutes with every other: whatever the order in which a job's facts arrive and
 //! however often, the same job comes out. What users see is derived when it is asked for.
 
+mod runs;
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use streams::fact::Run;
+use streams::attempt::AttemptEnd;
 use streams::id::{Attempt, JobId};
 use streams::job::{self, Step, Transition};
 use streams::outcome::{Outcome, Status};
 use streams::phase::Phase;
 use streams::status::StatusMessage;
+
+use runs::Runs;
 
 use crate::records::Result;
 use crate::records::projection::{Change, News, Proof};
@@ -28,7 +32,7 @@ pub(in crate::records) struct Life {
     pub(in crate::records) workspace: String,
     pub(super) facts: job::Job,
     pub(super) phase_times: BTreeMap<Phase, Timestamp>,
-    run: Option<Run>,
+    runs: Runs,
     running: Option<Running>,
     patched_details: Map<String, Value>,
 }
@@ -44,6 +48,9 @@ struct Running {
     details_at: Timestamp,
 }
 
+/// The key of the details under which a worker tells of earlier attempts.
+const ATTEMPTS: &str = "attempts";
+
 /// The keys of the details that say how a job ended.
 const ENDING_KEYS: [&str; 3] = ["message", "exit_code", "code"];
 
@@ -54,6 +61,10 @@ impl Life {
         match &change.news {
             News::Running { attempt, details } => {
                 self.running(*attempt, change.at, details);
+                None
+            }
+            News::Waiting { details } => {
+                self.runs.waits(change.at, details);
                 None
             }
             News::Fact(proof) => {
@@ -69,9 +80,7 @@ impl Life {
         let transition = self.facts.apply(&step);
         let is_first = !self.phase_times.contains_key(&proof.phase);
         self.phase_times.entry(proof.phase).or_insert(at);
-        if self.run.is_none() {
-            self.run.clone_from(&proof.run);
-        }
+        self.runs.proved(proof.run.as_ref(), &proof.attempts);
         if transition == Transition::Advanced && proof.phase == Phase::Archived {
             // The newest word counts, and that is how the job ended. What callers say from now
             // on is newer still.
@@ -96,11 +105,21 @@ impl Life {
 
     /// The start of the agent that counts, or the one that runs.
     pub(super) fn attempt(&self) -> Option<Attempt> {
-        attempt_of(self.run.as_ref(), self.running.as_ref())
+        attempt_of(&self.runs, self.running.as_ref())
     }
 
     pub(super) fn started_at(&self) -> Option<Timestamp> {
-        self.run.as_ref().map(|run| run.started_at).or(self.running.as_ref().map(|it| it.since))
+        let counts = self.runs.counts.as_ref();
+        counts.map(|run| run.started_at).or(self.running.as_ref().map(|it| it.since))
+    }
+
+    /// The starts of the agent that are over; while another one runs, as its worker says.
+    pub(super) fn attempts(&self) -> Vec<AttemptEnd> {
+        if !self.runs.attempts.is_empty() {
+            return self.runs.attempts.clone();
+        }
+        let told = self.running.as_ref().and_then(|running| running.details.get(ATTEMPTS));
+        told.and_then(|told| Vec::deserialize(told).ok()).unwrap_or_default()
     }
 
     pub(super) fn ended_at(&self) -> Option<Timestamp> {
@@ -122,16 +141,20 @@ impl Life {
     pub(super) fn own_details(&self, facts: &job::Job) -> Map<String, Value> {
         let mut details = Map::new();
         let mut say = |pairs: Value| details.extend(pairs.as_object().cloned().unwrap_or_default());
-        let running = || self.running.as_ref().map_or(Value::Null, |it| it.details.clone().into());
+        let running = || self.running.as_ref().map_or(Value::Null, Running::shown);
         match facts.status() {
             Status::Created => {}
-            Status::Pending => say(json!({"message": "Subprocess scheduled"})),
+            Status::Pending => {
+                say(json!({"message": "Subprocess scheduled"}));
+                say(self.waits());
+            }
             held @ (Status::Pausing | Status::Paused | Status::Resuming) => {
                 say(json!({"message": format!("Job is {held}")}));
             }
             Status::Active => {
                 say(json!({"message": "Job is running"}));
                 say(running());
+                say(self.waits());
             }
             Status::Cancelling => {
                 say(running());
@@ -146,11 +169,18 @@ impl Life {
                 }
             }
         }
-        if let Some(usage) = self.run.as_ref().and_then(|run| run.usage) {
+        if let Some(usage) = self.runs.counts.as_ref().and_then(|run| run.usage) {
             let (input, output) = (usage.input_tokens, usage.output_tokens);
             say(json!({"input_tokens": input, "output_tokens": output}));
         }
         details
+    }
+
+    /// What the job waits for, unless an attempt was seen to run since.
+    fn waits(&self) -> Value {
+        let since = self.running.as_ref().map_or(Timestamp::MIN, |running| running.details_at);
+        let waits = self.runs.waits.as_ref().filter(|waits| waits.at > since);
+        waits.map_or(Value::Null, |waits| waits.details.clone().into())
     }
 
     /// Why it ended in an error.
@@ -203,7 +233,7 @@ impl Life {
             workspace: row.text("workspace")?,
             facts,
             phase_times: row.json("phase_times")?,
-            run: row.optional_json("run")?,
+            runs: row.optional_json("run")?.unwrap_or_default(),
             running,
             patched_details: row.optional_json("patched_details")?.unwrap_or_default(),
         })
@@ -218,7 +248,7 @@ impl Life {
         .text(self.facts.phase.token())
         .text(self.status().as_str())
         .optional_json(self.facts.outcome.as_ref())
-        .optional_json(self.run.as_ref())
+        .optional_json(Some(&self.runs).filter(|runs| !runs.is_empty()))
         .json(&self.phase_times)
         .optional_time(self.ended_at())
         .optional_json(self.running.as_ref())
@@ -229,15 +259,22 @@ impl Life {
 
 /// The start of the agent that counts, or the one that runs, of a row with these two columns.
 pub(super) fn attempt(row: &Row) -> Result<Option<Attempt>> {
-    let (run, running) = (row.optional_json("run")?, row.optional_json("running")?);
-    Ok(attempt_of(run.as_ref(), running.as_ref()))
+    let (runs, running) = (row.optional_json("run")?, row.optional_json("running")?);
+    Ok(attempt_of(&runs.unwrap_or_default(), running.as_ref()))
 }
 
-fn attempt_of(run: Option<&Run>, running: Option<&Running>) -> Option<Attempt> {
-    run.map(|run| run.attempt).or(running.map(|running| running.attempt))
+fn attempt_of(runs: &Runs, running: Option<&Running>) -> Option<Attempt> {
+    runs.counts.as_ref().map(|run| run.attempt).or(running.map(|running| running.attempt))
 }
 
 impl Running {
+    /// Its details but for the earlier attempts, which have a place of their own.
+    fn shown(&self) -> Value {
+        let mut details = self.details.clone();
+        details.shift_remove(ATTEMPTS);
+        details.into()
+    }
+
     /// A later start replaces an earlier one. The news of a start carry all of its details, so
     /// the newest replace those before.
     fn with(self, news: Self) -> Self {

@@ -1,6 +1,7 @@
 //! A job and its story, for these tests and the projector's.
 
 use serde_json::{Map, Value, json};
+use streams::attempt::AttemptEnd;
 use streams::code::Code;
 use streams::fact::{ResultKind, Run, SavedResult, Usage};
 use streams::id::{Attempt, JobId};
@@ -102,6 +103,19 @@ pub(crate) fn run() -> Run {
     }
 }
 
+/// What became of the attempts, of which the second counts.
+pub(crate) fn attempts() -> Vec<AttemptEnd> {
+    let (code, message) = (Code::WorkerLost, "the agent was lost".to_owned());
+    let end = |attempt, started, ended, outcome| AttemptEnd {
+        attempt: Attempt(attempt),
+        place: "host".to_owned(),
+        started_at: second(started),
+        ended_at: second(ended),
+        outcome,
+    };
+    vec![end(1, 21, 29, Outcome::Failed { code, message }), end(2, 30, 39, Outcome::Succeeded)]
+}
+
 /// The fact of a phase, in a job whose agent succeeded and that ended so.
 pub(crate) fn fact(job: JobId, phase: Phase, end: &Outcome) -> Change {
     let (outcome, run, results) = match phase {
@@ -117,7 +131,8 @@ pub(crate) fn fact(job: JobId, phase: Phase, end: &Outcome) -> Change {
         Phase::Archived => (Some(end.clone()), None, vec![]),
     };
     let at = second(10 * i64::try_from(phase.rank()).expect("there are few phases"));
-    let news = News::Fact(Proof { phase, outcome, run, results });
+    let attempts = if phase == Phase::Invoked { attempts() } else { Vec::new() };
+    let news = News::Fact(Proof { phase, outcome, run, attempts, results });
     Change { job, workspace: "default".to_owned(), at, redelivered: false, news }
 }
 

@@ -128,6 +128,71 @@ async fn what_somebody_changed_is_reported_and_left_alone() {
     assert_eq!(claims.max_messages_per_subject, 5);
 }
 
+/// What facts hang on is not the owner's to choose.
+#[tokio::test]
+async fn a_stream_that_could_lose_a_fact_or_take_a_second_one_is_grave() {
+    let server = Server::start().await;
+    server.connect(Limits::default()).await;
+    let plain = jetstream::new(server.plain_client().await);
+    for (name, grave) in [("JOBS", true), ("STATUS", false)] {
+        let stream = plain.get_stream(name).await.expect("it exists");
+        let mut config = stream.cached_info().config.clone();
+        (config.max_messages_per_subject, config.discard_new_per_subject) = (3, false);
+        config.max_age = Duration::from_secs(3600);
+        plain.update_stream(&config).await.expect("it can be changed");
+        let (_, drift) = server.connect(Limits::default()).await;
+        let of_it = drift.iter().filter(|drift| drift.what == format!("stream {name}"));
+        let of_it: Vec<_> = of_it.map(|drift| (drift.setting, drift.is_grave)).collect();
+        assert!(of_it.contains(&("max_msgs_per_subject", grave)), "{of_it:?}");
+        assert!(of_it.contains(&("max_age", grave)), "{of_it:?}");
+    }
+}
+
+/// A message that a consumer has given up comes again from the one in its place.
+#[tokio::test]
+async fn a_consumer_with_other_settings_is_reported_and_made_anew_by_its_reader() {
+    let server = Server::start().await;
+    let (first, _) = server.connect(Limits::default()).await;
+    let spec = crate::topology::step_consumer(crate::phase::StepName::Invoke, "default");
+    let impatient = consumer::pull::Config {
+        durable_name: Some(spec.name.clone()),
+        filter_subject: spec.filter.clone(),
+        max_deliver: 2,
+        backoff: vec![Duration::from_millis(100), Duration::from_millis(200)],
+        ..Default::default()
+    };
+    let plain = jetstream::new(server.plain_client().await);
+    let made = plain.create_consumer_on_stream(impatient, "JOBS").await.expect("it can be made");
+    let fact = subject::fact(Phase::Staged, "default", JobId::new());
+    first.publish(Publication { subject: fact, ..submission(JobId::new()) }).await.expect("stored");
+    for _ in 0..2 {
+        let batch = made.fetch().max_messages(1).expires(Duration::from_secs(10)).messages().await;
+        let got: Vec<_> = batch.expect("it answers").collect().await;
+        assert_eq!(got.len(), 1, "it is given, and nobody settles it");
+    }
+    let given_up = async || {
+        let more = made.fetch().max_messages(1).expires(Duration::from_secs(1)).messages().await;
+        more.expect("it answers").collect::<Vec<_>>().await.is_empty()
+    };
+    assert!(given_up().await);
+
+    let (broker, drift) = server.connect(Limits::default()).await;
+    let drift: Vec<_> = drift.iter().map(ToString::to_string).collect();
+    let told = "consumer invoke_default of JOBS has ";
+    assert_eq!(
+        drift,
+        [
+            format!("{told}ack_wait = 100ms, expected 30s"),
+            format!("{told}max_deliver = 2, expected -1"),
+            format!("{told}max_ack_pending = 1000, expected 10000"),
+            format!("{told}backoff = [100ms, 200ms], expected []"),
+        ]
+    );
+    let delivery = broker.fetch(&spec, 1).await.expect("it answers").pop().expect("it is given");
+    delivery.ack().await.expect("the server confirms");
+    assert_eq!(server.connect(Limits::default()).await.1, []);
+}
+
 #[tokio::test]
 async fn everything_survives_the_server() {
     let mut server = Server::start().await;

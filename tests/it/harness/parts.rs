@@ -69,6 +69,7 @@ impl Parts {
         let data = TempDir::new().expect("a temporary directory");
         let mut settings = Options::default()
             .with_store_of(&lender, endpoint)
+            .set("data_dir", data.path().display())
             .set("nats.url", &queue.0)
             .set("nats.replicas", queue.1.replicas);
         let postgres = (database == Database::Postgres).then(Postgres::start);
@@ -76,7 +77,8 @@ impl Parts {
             || format!("sqlite://{}", data.path().join("errand.db").display()),
             Postgres::url,
         );
-        settings = settings.set("database.url", url);
+        let key = data.path().join("secret.key");
+        settings = settings.set("database.url", url).set("secrets.key_file", key.display());
         let started = AtomicU32::new(0);
         Self { lender, nats: None, postgres, queue, data, settings, started }
     }
@@ -93,13 +95,28 @@ impl Parts {
     }
 
     pub fn worker(&self, steps: &str) -> Part {
-        self.worker_at(HERE, steps, 2)
+        self.worker_at(HERE, steps, &[])
     }
 
-    /// A worker with a data directory of this name: run directories are shared by those who have
-    /// the same.
-    pub fn worker_at(&self, place: &str, steps: &str, slots: u32) -> Part {
-        self.part(place, &["worker", "--steps", steps, "--slots", &slots.to_string()], &[])
+    /// A worker with a data directory of this name: those who have the same find each other's
+    /// runs. `more` are further keys of the configuration.
+    pub fn worker_at(&self, place: &str, steps: &str, more: &[(&str, &str)]) -> Part {
+        let own = Options::default().set("worker.slots", 2);
+        let own = more.iter().fold(own, |own, (key, value)| own.set(key, value));
+        let own: Vec<_> = own.env.iter().map(|(key, value)| (&**key, &**value)).collect();
+        self.part(place, &["worker", "--steps", steps], &own)
+    }
+
+    /// The command line, with the configuration of the parts.
+    pub fn errand(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_errand"));
+        command.args(arguments).envs(self.settings.env.iter().cloned()).stdin(Stdio::null());
+        command
+    }
+
+    /// Where the queue listens.
+    pub fn nats_url(&self) -> String {
+        self.queue.0.clone()
     }
 
     /// A worker that holds at a named point.
@@ -125,13 +142,10 @@ impl Parts {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let log = self.data.path().join(format!("part-{number}.log"));
         let said = File::options().create(true).append(true).open(&log).expect("a log file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_errand"));
+        let mut command = self.errand(arguments);
         command
-            .args(arguments)
-            .envs(self.settings.env.iter().cloned())
             .env("ERRAND__DATA_DIR", self.place(place))
             .envs(more.iter().copied())
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(said);
         let (child, ready) = launch(&mut command).unwrap_or_else(|| {

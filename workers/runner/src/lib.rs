@@ -28,6 +28,7 @@
 //! Nothing here knows NATS, S3 or SQL.
 
 pub mod abilities;
+pub mod adapters;
 pub mod cgroup;
 pub mod launch;
 pub mod log_line;

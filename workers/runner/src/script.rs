@@ -8,12 +8,11 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use errand_runner::RunDir;
+use errand_runner::{RunDir, adapters};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::report;
-use crate::translate::SCRIPT_ADAPTER;
 
 mod argv;
 mod program;
@@ -82,7 +81,7 @@ struct Input {
 pub(crate) fn write_descriptor(dir: &Path, run: &Path, output_limit: u64) -> io::Result<()> {
     let descriptor = json!({
         "contract_version": nemo_fabric_core::ADAPTER_CONTRACT_VERSION,
-        "adapter_id": SCRIPT_ADAPTER,
+        "adapter_id": adapters::SCRIPT,
         "adapter_kind": "process",
         "runner": {
             "command": std::env::current_exe()?,

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use errand_runner::adapters::{self, KINDS, QUALIFIED, SCRIPT};
 use errand_runner::{Failure, Launch};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -13,24 +14,6 @@ use serde_json::{Map, Value, json};
 use crate::{agent_dirs, limit};
 
 mod relay;
-
-/// The adapter that is part of this program.
-pub(crate) const SCRIPT_ADAPTER: &str = "errand.script";
-
-/// Harness kinds and the adapters that serve them.
-const ADAPTERS: [(&str, &str); 8] = [
-    ("claude", "nvidia.fabric.claude"),
-    ("codex", "nvidia.fabric.codex"),
-    ("deepagents", "nvidia.fabric.langchain.deepagents"),
-    ("hermes", "nvidia.fabric.hermes"),
-    ("nooa-bench-agent", "nvidia.fabric.nooa.bench-agent"),
-    ("pi", "nvidia.fabric.pi"),
-    ("remote-agent", "nvidia.fabric.remote-agent"),
-    ("script", SCRIPT_ADAPTER),
-];
-
-/// Ids with this beginning are their own adapter.
-const QUALIFIED: &str = "nvidia.fabric.";
 
 const MODEL_FIELDS: [&str; 8] = [
     "provider",
@@ -59,7 +42,7 @@ pub(crate) enum Error {
     #[error(
         "Unsupported harness kind '{kind}'. Supported harness kinds: {}; or a fully-qualified \
          Fabric adapter id starting with '{QUALIFIED}'.",
-        Vec::from_iter(ADAPTERS.iter().map(|(kind, _)| *kind)).join(", ")
+        Vec::from_iter(KINDS.iter().map(|(kind, _)| *kind)).join(", ")
     )]
     HarnessKind { kind: String },
     #[error("default_harness must reference one of harnesses: {0}")]
@@ -226,11 +209,11 @@ fn add_harness(config: &mut Value, agent: &Value) -> Result<(), Error> {
     };
     let adapter_id = adapter_id(harness["kind"].as_str().unwrap_or_default())?;
     let mut settings = object(&harness["settings"]);
-    if adapter_id == SCRIPT_ADAPTER {
+    if adapter_id == SCRIPT {
         settings = script_settings(name, settings)?;
     }
     config["models"] = models(agent, &harness["model"])?;
-    if config["models"].get("default").is_none() && adapter_id != SCRIPT_ADAPTER {
+    if config["models"].get("default").is_none() && adapter_id != SCRIPT {
         return Err(Error::NoModel(name.into()));
     }
     config["harness"] = json!({
@@ -242,14 +225,7 @@ fn add_harness(config: &mut Value, agent: &Value) -> Result<(), Error> {
 }
 
 fn adapter_id(kind: &str) -> Result<&str, Error> {
-    if kind.len() > QUALIFIED.len() && kind.starts_with(QUALIFIED) {
-        return Ok(kind);
-    }
-    ADAPTERS
-        .iter()
-        .find(|(name, _)| *name == kind)
-        .map(|(_, id)| *id)
-        .ok_or_else(|| Error::HarnessKind { kind: kind.into() })
+    adapters::of_kind(kind).ok_or_else(|| Error::HarnessKind { kind: kind.into() })
 }
 
 /// Fabric lets a setting called `command` replace the adapter's own executable, so the script's

@@ -29,9 +29,8 @@ use crate::ports::{Secrets, SecretsError};
 use crate::results::{Results, name};
 use crate::step::StepError;
 
-/// How often a program is looked at, and its claim renewed.
+/// How often a program is looked at.
 const LOOK: Duration = Duration::from_millis(100);
-const RENEW: Duration = Duration::from_secs(30);
 
 /// Between the two signals that end a program.
 const GRACE: Duration = Duration::from_secs(10);
@@ -89,10 +88,7 @@ impl Programs {
         };
         let held = match self.claims.take(job).await? {
             Grant::Held(held) => held,
-            Grant::Busy(after) => {
-                let reason = "another worker runs the post-run action".to_owned();
-                return Err(StepError::Retry { after, reason });
-            }
+            Grant::Busy(after) => return Err(StepError::Busy { after }),
             // Nobody settles claims on actions; what stands there is no permission in any case.
             Grant::Settled => return Ok(Done::failed("its claim is settled".to_owned())),
         };
@@ -256,12 +252,13 @@ impl Programs {
 
     /// Keeps the claim, and with it the lease of the run; comes back when it is lost.
     async fn keep(&self, run: RunName, held: &Held<'_>) -> Gone {
+        let renewal = self.claims.renewal();
         loop {
             let asked = Instant::now();
             match held.renew().await {
                 // Only right after the claim was: were this worker cut off for long, another may
                 // take over, and before that the runner must have ended the program.
-                Ok(()) if asked.elapsed() >= RENEW => {}
+                Ok(()) if asked.elapsed() >= renewal => {}
                 Ok(()) => {
                     if let Err(error) = self.executor.renew(run).await {
                         tracing::warn!(%error, "the lease is renewed later");
@@ -276,7 +273,7 @@ impl Programs {
                 }
                 Err(Gone::Broker(error)) => tracing::warn!(%error, "the claim is renewed later"),
             }
-            tokio::time::sleep(RENEW).await;
+            tokio::time::sleep(renewal).await;
         }
     }
 }

@@ -1,9 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use streams::attempt::AttemptEnd;
 use streams::broker::Broker;
+use streams::code::Code;
 use streams::id::{Attempt, JobId};
 use streams::memory::Memory;
+use streams::outcome::Outcome;
 use streams::topology::Limits;
 use tempfile::TempDir;
 
@@ -31,6 +35,18 @@ async fn held(claims: &Claims, job: JobId) -> Held<'_> {
         Grant::Held(held) => held,
         Grant::Busy(after) => panic!("busy for {after:?}"),
         Grant::Settled => panic!("it is settled"),
+    }
+}
+
+/// How an attempt ended that was lost.
+fn lost(attempt: u32) -> AttemptEnd {
+    let (code, message) = (Code::WorkerLost, String::new());
+    AttemptEnd {
+        attempt: Attempt(attempt),
+        place: "a".to_owned(),
+        started_at: Timestamp::UNIX_EPOCH,
+        ended_at: Timestamp::UNIX_EPOCH,
+        outcome: Outcome::Failed { code, message },
     }
 }
 
@@ -68,7 +84,7 @@ async fn at_the_same_place_a_dead_workers_claim_is_taken_over_at_once() {
 async fn a_takeover_from_elsewhere_is_remembered() {
     let (broker, here, there, job) = (broker(), place(), place(), JobId::new());
     let first = worker(&broker, "a", &here, NEVER);
-    drop(held(&first, job).await);
+    held(&first, job).await.note_start().await.expect("it is ours");
     let second = worker(&broker, "b", &there, AT_ONCE);
     assert!(held(&second, job).await.is_lost().await);
     assert!(held(&second, job).await.is_lost().await, "after a step that failed");
@@ -76,8 +92,66 @@ async fn a_takeover_from_elsewhere_is_remembered() {
     let third = worker(&broker, "b", &there, NEVER);
     let claim = held(&third, job).await;
     assert!(claim.is_lost().await, "after a worker that died");
-    claim.next_attempt().await.expect("it is ours");
+    assert_eq!(claim.start().await.map(|start| start.place), Some("a".to_owned()));
+    claim.next_attempt(lost(1)).await.expect("it is ours");
     assert_eq!((claim.attempt().await, claim.is_lost().await), (Attempt(2), false));
+    assert_eq!(claim.start().await, None);
+    drop(claim);
+    assert_eq!(held(&third, job).await.past().await, [lost(1)]);
+}
+
+/// Whoever had it cannot start the agent any more, so nothing is lost with it.
+#[tokio::test]
+async fn what_was_not_started_elsewhere_is_started_here() {
+    let (broker, here, there, job) = (broker(), place(), place(), JobId::new());
+    let first = worker(&broker, "a", &here, NEVER);
+    let late = held(&first, job).await;
+    let second = worker(&broker, "b", &there, AT_ONCE);
+    let claim = held(&second, job).await;
+    assert!(!claim.is_lost().await && !claim.is_started().await);
+    assert!(matches!(late.note_start().await, Err(Gone::TakenOver)));
+    claim.note_start().await.expect("it is ours");
+}
+
+#[tokio::test]
+async fn a_claim_that_is_given_back_is_anybodys_at_once() {
+    let (broker, here, there, job) = (broker(), place(), place(), JobId::new());
+    let first = worker(&broker, "a", &here, NEVER);
+    let claim = held(&first, job).await;
+    claim.next_attempt(lost(1)).await.expect("it is ours");
+    claim.release().await.expect("it is ours");
+    let beside = worker(&broker, "a", &here, NEVER);
+    let beside = held(&beside, job).await;
+    assert_eq!((beside.attempt().await, beside.past().await), (Attempt(2), vec![lost(1)]));
+    assert!(matches!(claim.note_start().await, Err(Gone::TakenOver)));
+    beside.release().await.expect("it is ours");
+    let elsewhere = worker(&broker, "b", &there, NEVER);
+    let elsewhere = held(&elsewhere, job).await;
+    assert!(!elsewhere.is_lost().await);
+    let second = worker(&broker, "a", &here, NEVER);
+    assert!(is_busy(&second, job).await, "it is held again");
+}
+
+/// Whatever the installation says, the agent is gone before anybody else may start it: the lease
+/// was renewed at the last moment, and the runner takes all the time that it gives an agent.
+#[tokio::test]
+async fn a_lease_and_what_follows_it_end_before_the_claim_is_lost() {
+    for seconds in [10, 60, 180, 240, 241, 900, 86_400] {
+        let lost_after = Duration::from_secs(seconds);
+        let claims = worker(&broker(), "a", &place(), lost_after);
+        let lease = claims.lease();
+        let grace = (lease / 2).min(Duration::from_secs(60));
+        let latest = claims.renewal() + lease + grace;
+        assert!(latest < lost_after, "{seconds}: {latest:?}");
+    }
+}
+
+/// A worker that is started again is another one.
+#[tokio::test]
+async fn each_process_is_a_worker_of_its_own() {
+    let (broker, here) = (broker(), place());
+    let names = [(); 3].map(|()| worker(&broker, "a", &here, NEVER).worker);
+    assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2], "{names:?}");
 }
 
 #[tokio::test]
@@ -99,7 +173,7 @@ async fn a_holder_that_was_overtaken_is_told() {
     let second = worker(&broker, "b", &there, AT_ONCE);
     let _taken = held(&second, job).await;
     assert!(matches!(claim.renew().await, Err(Gone::TakenOver)));
-    assert!(matches!(claim.next_attempt().await, Err(Gone::TakenOver)));
+    assert!(matches!(claim.next_attempt(lost(1)).await, Err(Gone::TakenOver)));
 }
 
 /// The queue may have kept this note and lost the fact: the job must not be stuck for that.

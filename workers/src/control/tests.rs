@@ -18,7 +18,7 @@ fn broker() -> Arc<dyn Broker> {
 }
 
 fn over() -> QueueLimit {
-    QueueLimit { seconds: 3.0, at: Timestamp::now() - Duration::from_secs(1) }
+    QueueLimit { seconds: 3.0, at: jiff::Timestamp::now() - Duration::from_secs(1) }
 }
 
 /// A job that is resolved, or staged as well.

@@ -22,8 +22,9 @@ use crate::step::{Context, Step, StepError};
 /// A delivery that fails again and again comes back after at most so long.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// How soon a job that is held back is looked at again, the first time and at last: soon enough
-/// for who lets it go, and not so often that many of them keep others from being looked at.
+/// How soon a job that waits for something outside is looked at again, the first time and at last:
+/// soon enough for who lets it go, and not so often that many of them keep others from being
+/// looked at.
 const HELD_FOR: (Duration, u32) = (Duration::from_secs(2), 5);
 
 /// Deals with one delivery, to the end.
@@ -102,7 +103,9 @@ async fn decoded<S: Step>(
     let produced = match step.run(&job, envelope.fact).await {
         Ok(fact) => fact,
         Err(StepError::Deleted) => return discard::<S>(runtime, delivery).await,
-        Err(StepError::Held) => {
+        Err(StepError::Busy { after }) => return give_back(delivery, after).await,
+        Err(waits @ (StepError::Held | StepError::NotHere { .. })) => {
+            tracing::debug!(reason = %waits, "left for later");
             let looks = u32::try_from(delivery.times).unwrap_or(u32::MAX).clamp(1, HELD_FOR.1);
             return give_back(delivery, HELD_FOR.0 * looks).await;
         }

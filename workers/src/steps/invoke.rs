@@ -5,6 +5,7 @@
 //! that comes in anywhere in between goes on from what it finds.
 
 mod launch;
+mod lost;
 mod save;
 mod watch;
 
@@ -12,7 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use errand_runner::adapters::{self, Needed};
 use errand_runner::{Life, Outcome as RunOutcome};
+use streams::attempt::AttemptEnd;
 use streams::claim::Decision;
 use streams::code::Code;
 use streams::fact::{Invoked, Produced, Run, Staged};
@@ -34,6 +37,7 @@ use crate::ports::{Secrets, SecretsError};
 use crate::status::{Progress, StatusFeed};
 use crate::step::{Context, Step, StepError};
 use crate::store::Store;
+use save::Saved;
 
 /// What an installation decides about runs.
 #[derive(Clone, Debug)]
@@ -101,18 +105,22 @@ impl Step for Invoke {
         if self.holds.keeps_waiting(job.job).await? {
             return Err(StepError::Held);
         }
+        let snapshot = job.snapshot(&self.store).await?;
+        // What somebody has begun with is gone on with also where another could not be begun.
+        if let Some(needed) = self.lacks(&snapshot)
+            && !self.holds.is_claimed(job.job).await?
+        {
+            return Err(self.not_here(job, &snapshot, &needed).await);
+        }
         let held = match self.claims.take(job.job).await? {
             Grant::Held(held) => held,
-            Grant::Busy(after) => {
-                let reason = "another worker holds the claim".to_owned();
-                return Err(StepError::Retry { after, reason });
-            }
-            Grant::Settled => return self.settled_before(job).await,
+            Grant::Busy(after) => return Err(StepError::Busy { after }),
+            Grant::Settled => return self.settled_before(job, &snapshot).await,
         };
         fault::point(Self::NAME, Point::Claimed).await;
         // The claim is kept for as long as anything is done under it: fetching, running, saving.
         tokio::select! {
-            done = self.under_claim(job, &fact, &held) => done,
+            done = self.under_claim(job, &fact, &snapshot, &held) => done,
             gone = self.keep(job, &held) => Err(gone),
         }
     }
@@ -129,41 +137,71 @@ impl Step for Invoke {
 
 impl Invoke {
     /// The control plane has ended the job and was kept from saying so.
-    async fn settled_before(&self, job: &Context) -> Result<Invoked, StepError> {
-        let outcome = match job.snapshot(&self.store).await?.queue_limit {
-            Some(limit) => control::not_in_time(&self.ends, job.job, &limit).await?,
+    async fn settled_before(
+        &self,
+        job: &Context,
+        snapshot: &Snapshot,
+    ) -> Result<Invoked, StepError> {
+        let outcome = match &snapshot.queue_limit {
+            Some(limit) => control::not_in_time(&self.ends, job.job, limit).await?,
             None => Outcome::Cancelled { message: CANCELLED.to_owned() },
         };
         Ok(Invoked::passed_on(outcome))
+    }
+
+    /// What the agent needs and this worker has not.
+    fn lacks(&self, snapshot: &Snapshot) -> Option<Needed> {
+        let needed = adapters::needed(&snapshot.spec.agent.config)?;
+        adapters::lacks(&self.settings.adapter_dirs, &needed).then_some(needed)
+    }
+
+    /// Leaves a job to a worker that has what it needs, and says what it waits for.
+    async fn not_here(&self, job: &Context, snapshot: &Snapshot, needed: &Needed) -> StepError {
+        self.status.waits(job, &snapshot.name, &needed.to_string()).await;
+        StepError::NotHere { reason: format!("no {needed} is installed here") }
     }
 
     async fn under_claim(
         &self,
         job: &Context,
         staged: &Staged,
+        snapshot: &Snapshot,
         held: &Held<'_>,
     ) -> Result<Invoked, StepError> {
-        let snapshot = job.snapshot(&self.store).await?;
         loop {
             let run = RunName { job: job.job, attempt: held.attempt().await };
-            match self.attempt(job, staged, &snapshot, held, run).await? {
-                Ended::NotRun(outcome) => return self.not_run(job, outcome).await,
-                Ended::Told(outcome) => return self.told(job, run, &snapshot, *outcome).await,
-                Ended::Lost | Ended::Vanished
-                    if self.may_try_again(job, &snapshot, run).await? =>
-                {
-                    held.next_attempt().await?;
-                }
-                Ended::Lost => {
-                    let told = launch::lost("the agent's supervisor died while the agent ran");
-                    return self.told(job, run, &snapshot, told).await;
-                }
-                Ended::Vanished => {
-                    let told = launch::lost("the agent was lost with the place where it ran");
-                    let outcome = self.decide(job, launch::outcome(&told)).await?;
-                    return Ok(Invoked::passed_on(outcome));
-                }
+            let ended = self.attempt(job, staged, snapshot, held, run).await?;
+            let is_here = !matches!(ended, Ended::Vanished);
+            let start = held.start().await;
+            let told = match ended {
+                Ended::NotRun(outcome) => return self.not_run(job, held, outcome).await,
+                Ended::Told(told) => *told,
+                Ended::Lost => lost::told(lost::SUPERVISOR, start.as_ref()),
+                Ended::Vanished => lost::told(lost::PLACE, start.as_ref()),
+            };
+            let end = AttemptEnd {
+                attempt: run.attempt,
+                place: start.map_or_else(|| self.claims.place().to_owned(), |start| start.place),
+                started_at: told.started_at,
+                ended_at: told.ended_at,
+                outcome: launch::outcome(&told),
+            };
+            if end.outcome.permits_another_attempt()
+                && self.may_try_again(job, snapshot, run).await?
+            {
+                tracing::warn!(attempt = %run.attempt, reason = told.message, "attempting again");
+                held.next_attempt(end).await?;
+                continue;
             }
+            let told = lost::counted(told, run.attempt);
+            let invoked = if is_here {
+                self.told(job, run, snapshot, held, told).await?
+            } else {
+                Invoked::passed_on(self.decide(job, launch::outcome(&told)).await?)
+            };
+            let mut attempts = held.past().await;
+            end.add_to(&mut attempts);
+            return Ok(Invoked { attempts, ..invoked });
         }
     }
 
@@ -205,14 +243,17 @@ impl Invoke {
             if self.holds.is_held(job.job).await? {
                 return Err(StepError::Held);
             }
+            if let Some(needed) = self.lacks(snapshot) {
+                held.release().await?;
+                return Err(self.not_here(job, snapshot, &needed).await);
+            }
             if let Some(outcome) = self.start(job, staged, snapshot, held, run).await? {
                 return Ok(Ended::NotRun(outcome));
             }
         }
         fault::point(Self::NAME, Point::Started).await;
-        let name = &snapshot.name;
-        self.status.say(&job.workspace, job.job, name, run.attempt, Progress::Running).await;
-        match self.watch(job, snapshot, run).await? {
+        self.say(job, snapshot, held, Progress::Running).await;
+        match self.watch(job, snapshot, held, run).await? {
             Life::Ended(outcome) => return Ok(Ended::Told(outcome)),
             Life::Fresh | Life::Running | Life::Lost => self.executor.sweep(run).await?,
         }
@@ -263,7 +304,7 @@ impl Invoke {
         }
     }
 
-    /// Another start of the agent, only if the spec allows it and nobody wants the end.
+    /// Whether the spec allows another start of the agent, and nobody wants the end.
     async fn may_try_again(
         &self,
         job: &Context,
@@ -275,11 +316,22 @@ impl Invoke {
 
     /// The end is not closed for this: no agent has ended, and a worker that comes after us must
     /// come to the same reason again.
-    async fn not_run(&self, job: &Context, outcome: Outcome) -> Result<Invoked, StepError> {
+    async fn not_run(
+        &self,
+        job: &Context,
+        held: &Held<'_>,
+        outcome: Outcome,
+    ) -> Result<Invoked, StepError> {
         let cancelled = self.ends.is_cancelled(job.job).await?;
         let message = CANCELLED.to_owned();
         let outcome = if cancelled { Outcome::Cancelled { message } } else { outcome };
-        Ok(Invoked::passed_on(outcome))
+        Ok(Invoked { attempts: held.past().await, ..Invoked::passed_on(outcome) })
+    }
+
+    /// Tells the world how far the agent is.
+    async fn say(&self, job: &Context, snapshot: &Snapshot, held: &Held<'_>, progress: Progress) {
+        let (attempt, past) = (held.attempt().await, held.past().await);
+        self.status.say(job, &snapshot.name, attempt, &past, progress).await;
     }
 
     /// The agent ended and its runner says how: decide the end, save, tell.
@@ -288,11 +340,11 @@ impl Invoke {
         job: &Context,
         run: RunName,
         snapshot: &Snapshot,
+        held: &Held<'_>,
         told: RunOutcome,
     ) -> Result<Invoked, StepError> {
         let outcome = self.decide(job, launch::outcome(&told)).await?;
-        let name = &snapshot.name;
-        self.status.say(&job.workspace, job.job, name, run.attempt, Progress::Saving).await;
+        self.say(job, snapshot, held, Progress::Saving).await;
         let saved = self.save(job, snapshot, run, &told, outcome).await?;
         let run = Run {
             attempt: run.attempt,
@@ -303,7 +355,8 @@ impl Invoke {
             usage: told.usage.map(launch::usage),
             log_lines: told.log_lines,
         };
-        Ok(Invoked { outcome: saved.outcome, run: Some(run), results: saved.results })
+        let Saved { outcome, results } = saved;
+        Ok(Invoked { outcome, run: Some(run), results, attempts: Vec::new() })
     }
 
     /// Closes the job for cancels, or learns that one came first.

@@ -14,7 +14,7 @@ fn admitted() -> Life {
         workspace: "default".to_owned(),
         facts: job::Job::admitted(),
         phase_times: BTreeMap::new(),
-        run: None,
+        runs: Runs::default(),
         running: None,
         patched_details: Map::new(),
     }

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use crate::attempt::AttemptEnd;
 use crate::code::Code;
 use crate::fact::{
     Acted, Archived, Invoked, OutputChanges, Resolved, ResultKind, Run, SavedResult, Skipped,
@@ -45,11 +46,8 @@ pub(super) fn staged() -> impl Strategy<Value = Staged> {
 }
 
 pub(super) fn invoked() -> impl Strategy<Value = Invoked> {
-    (outcome(), maybe(run()), vec(result(), 0..3)).prop_map(|(outcome, run, results)| Invoked {
-        outcome,
-        run,
-        results,
-    })
+    (outcome(), maybe(run()), vec(result(), 0..3), vec(attempt(), 0..3))
+        .prop_map(|(outcome, run, results, attempts)| Invoked { outcome, run, results, attempts })
 }
 
 pub(super) fn acted() -> impl Strategy<Value = Acted> {
@@ -128,6 +126,18 @@ fn run() -> impl Strategy<Value = Run> {
             ended_at,
             usage,
             log_lines,
+        },
+    )
+}
+
+fn attempt() -> impl Strategy<Value = AttemptEnd> {
+    (any::<u32>(), text(), at(), at(), outcome()).prop_map(
+        |(attempt, place, started_at, ended_at, outcome)| AttemptEnd {
+            attempt: Attempt(attempt),
+            place,
+            started_at,
+            ended_at,
+            outcome,
         },
     )
 }

@@ -72,6 +72,19 @@ fn conduct_prepared(run: &RunDir, prepared: &Prepared) -> Verdict {
     }
 }
 
+/// The most of the grace of a run whose lease is over.
+const LEASE_GRACE_SECONDS: f64 = 60.0;
+
+/// Between TERM and KILL. When nobody has renewed the lease, the agent has to be gone before
+/// somebody else may start it: a claim is taken over two minutes after that, or as late again as the
+/// lease is long.
+fn grace(launch: &Launch, end: &End) -> f64 {
+    match (end, launch.lease_seconds) {
+        (End::Lease, Some(lease)) => launch.grace_seconds.min(LEASE_GRACE_SECONDS).min(lease / 2.0),
+        _ => launch.grace_seconds,
+    }
+}
+
 /// Bytes of the agent that the log may hold. An agent could make its output as long as it likes,
 /// so after its end no more than this is read of it either.
 fn log_budget(launch: &Launch) -> u64 {
@@ -137,7 +150,7 @@ impl Session<'_> {
             }
         };
         if end != End::Host {
-            self.wind_down(&mut tree, prepared.launch.grace_seconds);
+            self.wind_down(&mut tree, grace(&prepared.launch, &end));
         }
         let left = tree.kill_all(KILL_PATIENCE);
         if left > 0 {

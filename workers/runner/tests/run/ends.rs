@@ -168,6 +168,17 @@ fn a_lease_that_nobody_renews_ends_the_run() {
     assert_eq!(done.error()["code"], "worker_lost");
 }
 
+/// Somebody else may start the agent soon.
+#[test]
+fn an_agent_that_ignores_term_is_gone_soon_after_its_lease() {
+    let scene = Scene::new("trap '' TERM; sleep 9999; sleep 9999").with(|launch| {
+        (launch.lease_seconds, launch.grace_seconds) = (Some(1.0), 600.0);
+    });
+    scene.run.touch_lease().expect("room on the disk");
+    let done = scene.run();
+    done.assert_end(End::Stopped, Some(Failure::WorkerLost));
+}
+
 #[test]
 fn the_gate_lets_one_supervisor_in_for_ever() {
     let scene = Scene::new(": > begun; while [ ! -e go ]; do sleep 0.01; done; echo done");

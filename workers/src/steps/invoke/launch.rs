@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use errand_runner::{
-    End, Failure, Launch, Network, Outcome as RunOutcome, Sandbox, SecretsFound, Usage as RunUsage,
+    End, Failure, Launch, Network, Outcome as RunOutcome, Sandbox, Usage as RunUsage,
 };
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use streams::code::Code;
 use streams::fact::{Staged, Usage};
@@ -116,35 +115,4 @@ pub(super) const fn code(failure: Failure) -> Code {
 
 pub(super) const fn usage(usage: RunUsage) -> Usage {
     Usage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens }
-}
-
-/// What is said for a runner that can say nothing itself.
-pub(super) fn lost(message: &str) -> RunOutcome {
-    let now = Timestamp::now();
-    let error = json!({
-        "type": "FabricRuntimeExecutionError",
-        "message": message,
-        "fabric_status": "error",
-        "timed_out": false,
-        "code": Code::WorkerLost,
-        "cause_type": null,
-        "cause_message": null,
-        "stderr_tail": "",
-    });
-    RunOutcome {
-        version: 1,
-        end: End::Raised,
-        failure: Some(Failure::WorkerLost),
-        message: message.to_owned(),
-        interrupted: true,
-        started_at: now,
-        invoked_at: None,
-        ended_at: now,
-        run_result: None,
-        error: Some(error),
-        usage: None,
-        log_lines: 0,
-        killed: 0,
-        secrets_found: SecretsFound::default(),
-    }
 }

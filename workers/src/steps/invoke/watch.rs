@@ -21,9 +21,6 @@ const FIRST: Duration = Duration::from_secs(2);
 /// How often a cancel is looked for.
 const LOOK_FOR_CANCEL: Duration = Duration::from_millis(250);
 
-/// How often the claim is renewed; it is lost only after many times that.
-const RENEW: Duration = Duration::from_secs(30);
-
 impl Invoke {
     /// Waits until the run has ended or is lost, and all of its log is passed on.
     ///
@@ -33,9 +30,9 @@ impl Invoke {
         &self,
         job: &Context,
         snapshot: &Snapshot,
+        held: &Held<'_>,
         run: RunName,
     ) -> Result<Life, StepError> {
-        let name = &snapshot.name;
         let log = self.executor.places(run, &snapshot.spec.agent.config)?.log;
         let mut feed = self.logs.resume(&job.workspace, job.job, run.attempt).await?;
         let began = Instant::now();
@@ -59,8 +56,7 @@ impl Invoke {
                 cancel_at = now + LOOK_FOR_CANCEL;
                 if self.ends.is_cancelled(job.job).await.unwrap_or(false) {
                     stopping = self.stop(run, "cancel").await;
-                    let progress = Progress::Stopping;
-                    self.status.say(&job.workspace, job.job, name, run.attempt, progress).await;
+                    self.say(job, snapshot, held, Progress::Stopping).await;
                 }
             }
             let look = if now - began < FIRST { LOOK_FIRST } else { LOOK };
@@ -73,12 +69,13 @@ impl Invoke {
     /// The lease is renewed only right after the claim was: were this worker cut off for long,
     /// another may take over, and before that the runner must have ended the run.
     pub(super) async fn keep(&self, job: &Context, held: &Held<'_>) -> StepError {
+        let renewal = self.claims.renewal();
         loop {
             let asked = Instant::now();
             let renewed = held.renew().await;
             let run = RunName { job: job.job, attempt: held.attempt().await };
             match renewed {
-                Ok(()) if asked.elapsed() < RENEW => {
+                Ok(()) if asked.elapsed() < renewal => {
                     if let Err(error) = self.executor.renew(run).await {
                         tracing::warn!(%error, "the lease is renewed later");
                     }
@@ -91,7 +88,7 @@ impl Invoke {
                 }
                 Err(Gone::Broker(error)) => tracing::warn!(%error, "the claim is renewed later"),
             }
-            tokio::time::sleep(RENEW).await;
+            tokio::time::sleep(renewal).await;
         }
     }
 

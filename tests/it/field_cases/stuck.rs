@@ -1,0 +1,1 @@
+//! FC-D: jobs that would be stuck in pending or running for ever.
