@@ -158,6 +158,8 @@ impl CatalogService {
             ownership: request.ownership,
             custom_fields: Some(Value::Object(with_telemetry(request.custom_fields))),
             output_location: None,
+            submission: None,
+            rerun_of: None,
             created_at: Timestamp::now(),
         })
     }

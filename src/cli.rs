@@ -18,6 +18,7 @@ mod pages;
 mod platform;
 mod register;
 mod render;
+mod rerun;
 mod results;
 mod secrets;
 mod steps;

@@ -3,6 +3,7 @@
 pub mod context;
 mod error;
 pub mod reference;
+mod submission;
 mod transfer;
 
 use std::time::Duration;

@@ -23,12 +23,15 @@ mod execute;
 mod files;
 mod filesets;
 mod holds;
+mod idempotency;
+mod intake;
 mod job_files;
 mod jobs;
 mod logs;
 mod members;
 mod new_job;
 mod platform;
+mod rerun;
 mod results;
 mod secrets;
 mod step_filter;
@@ -83,7 +86,7 @@ struct Api {
     secret_access: bool,
     files: Files,
     logs: Arc<Logs>,
-    intake: Arc<execute::Intake>,
+    intake: Arc<intake::Intake>,
 }
 
 impl From<App> for Api {

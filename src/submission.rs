@@ -3,18 +3,46 @@
 
 use streams::broker::{self, Broker};
 use streams::envelope::Envelope;
-use streams::fact::Submitted;
+use streams::fact::{Recorded, Submitted};
+use workers::store::{self, Store, key};
 
 use crate::records::Job;
 
-/// Publishes the first fact of a job. Doing it again is harmless.
-pub async fn submit(broker: &dyn Broker, job: &Job) -> Result<(), broker::Error> {
+/// Why a submission is not published. The record stands; the sweeper comes back to it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The queue.
+    #[error(transparent)]
+    Broker(#[from] broker::Error),
+    /// The store, which keeps a record that is too large for a message.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The record has no JSON form.
+    #[error("record of the job is no JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Publishes the first fact of a job. Doing it again is harmless while the job's facts stand.
+pub async fn submit(broker: &dyn Broker, store: &Store, job: &Job) -> Result<(), Error> {
+    let recorded = serde_json::to_value(recorded(job))?;
+    let record = store.part(&key::record(&job.workspace, job.id), recorded).await?;
     let envelope = Envelope {
         job: job.id,
         workspace: job.workspace.clone(),
         at: job.created_at,
         traceparent: None,
-        fact: Submitted { spec: None, name: Some(job.name.clone()) },
+        fact: Submitted { spec: None, name: Some(job.name.clone()), record: Some(record) },
     };
-    broker.publish(envelope.publication()?).await.map(drop)
+    broker.publish(envelope.publication()?).await?;
+    Ok(())
+}
+
+fn recorded(job: &Job) -> Recorded {
+    Recorded {
+        description: job.description.clone(),
+        ownership: job.ownership.clone(),
+        custom_fields: job.custom_fields.clone(),
+        submission: job.submission.clone(),
+        rerun_of: job.rerun_of,
+    }
 }

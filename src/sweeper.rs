@@ -55,6 +55,8 @@ enum Error {
     #[error(transparent)]
     Broker(#[from] broker::Error),
     #[error(transparent)]
+    Submission(#[from] submission::Error),
+    #[error(transparent)]
     Removal(#[from] removal::Error),
 }
 
@@ -101,7 +103,7 @@ impl Sweeper {
     async fn publish_forgotten(&self) -> Result<(), Error> {
         let before = Timestamp::now() - FORGOTTEN;
         for job in self.records.jobs().unpublished(before, AT_ONCE).await? {
-            submission::submit(&*self.broker, &job).await?;
+            submission::submit(&*self.broker, &self.store, &job).await?;
             tracing::info!(job.id = %job.id, "published a submission that was not seen yet");
         }
         Ok(())

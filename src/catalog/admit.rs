@@ -26,7 +26,11 @@ impl Catalog for CatalogService {
             if known.workspace != workspace {
                 return Ok(Admission::Refused(format!("Job id '{job}' is already in use.")));
             }
-            return Ok(admission(known));
+            // Its facts have left the streams: one that comes now was sent once more.
+            return Ok(match known.ended_at {
+                Some(_) => Admission::Deleted,
+                None => admission(known),
+            });
         }
         let judged = match self.judge(job, workspace, submitted).await {
             Err(Refusal::Unavailable(reason)) => return Err(Unavailable(reason)),
@@ -36,13 +40,13 @@ impl Catalog for CatalogService {
         };
         let (name, snapshot) = judged;
         match self.record(job, workspace, name.clone(), snapshot, submitted).await? {
-            Admitted::NameTaken => {
+            Admitted::NameTaken | Admitted::KeyTaken(_) => {
                 let text = name_taken(&name, workspace);
                 let name = names::generated(job);
                 match self.record(job, workspace, name, Err(text.clone()), submitted).await? {
                     Admitted::Fresh(job) | Admitted::Known(job) => Ok(admission(job)),
                     Admitted::Deleted => Ok(Admission::Deleted),
-                    Admitted::NameTaken => Ok(Admission::Refused(text)),
+                    Admitted::NameTaken | Admitted::KeyTaken(_) => Ok(Admission::Refused(text)),
                 }
             }
             Admitted::Fresh(job) | Admitted::Known(job) => Ok(admission(job)),
@@ -98,6 +102,8 @@ impl CatalogService {
             ownership: None,
             custom_fields: None,
             output_location: None,
+            submission: None,
+            rerun_of: None,
             created_at: Timestamp::now(),
         };
         self.records.jobs().admit(new).await.map_err(unavailable)

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::rerun::Once;
 use super::watch::{Show, Watch};
 use super::{Session, Usage, documents};
 use crate::exit::Exit;
@@ -35,16 +36,18 @@ pub(super) struct Execute {
     /// The execution profile
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    #[command(flatten)]
+    once: Once,
     /// Wait for the job's end and exit as `jobs watch` does
     #[arg(long)]
     wait: bool,
 }
 
 impl Execute {
-    pub(super) async fn run(self, session: &Session) -> anyhow::Result<Exit> {
-        let wait = self.wait;
+    pub(super) async fn run(mut self, session: &Session) -> anyhow::Result<Exit> {
+        let (wait, key) = (self.wait, self.once.idempotency_key.take());
         let path = format!("{}/jobs/execute", session.base("agents", None));
-        let job = session.client.post(&path, &self.body()?).await?;
+        let job = session.client.submit(&path, &self.body()?, key).await?;
         if !wait {
             session.out.one(&job);
             return Ok(Exit::Done);

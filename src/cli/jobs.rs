@@ -9,6 +9,7 @@ use reqwest::Method;
 use super::logs::GetLogs;
 use super::pages::Sorted;
 use super::render::Column;
+use super::rerun::Rerun;
 use super::watch::{Patience, Show, Watch};
 use super::{Session, facts, filter, last_output, results, steps};
 use crate::client::segment;
@@ -50,6 +51,8 @@ pub(super) enum Command {
     Pause(Job),
     /// Let a held one go on
     Resume(Job),
+    /// Run it once more, as a new job of the same snapshot
+    Rerun(Rerun),
     /// Delete its record and results
     Delete(Job),
     /// Its results
@@ -160,6 +163,7 @@ impl Command {
             Self::Cancel(Job { job }) => ask(session, &path(&job), "cancel").await?,
             Self::Pause(Job { job }) => ask(session, &path(&job), "pause").await?,
             Self::Resume(Job { job }) => ask(session, &path(&job), "resume").await?,
+            Self::Rerun(rerun) => rerun.run(session, &jobs).await?,
             Self::Delete(Job { job }) => {
                 client.delete(&path(&job)).await?;
                 out.note(&format!("job '{job}' is deleted"));

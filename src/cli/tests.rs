@@ -40,7 +40,8 @@ fn documented_commands_are_accepted() {
     accepts(
         "agents execute --agent a --input i --name n --wait --environment e \
          --workdir.base-workdir d/f --timeout-seconds 5 --no-auto-telemetry --image i \
-         --post-run-action.kind k --spec {} --spec-file f --profile p --description d",
+         --post-run-action.kind k --spec {} --spec-file f --profile p --description d \
+         --idempotency-key k",
     );
     accepts("agents execute --spec-file - --input-file f");
     accepts("agents post-run-actions list");
@@ -68,6 +69,7 @@ fn documented_commands_are_accepted() {
     accepts("jobs tail j -n 5 -f");
     accepts("jobs get-logs j --limit 5 --page-cursor c");
     accepts("jobs get-logs j --all-pages");
+    accepts("jobs rerun j --name n --idempotency-key k");
     accepts("jobs pause j");
     accepts("jobs resume j");
     accepts("jobs steps list j");
@@ -91,6 +93,8 @@ fn a_name_that_is_none_is_a_usage_error() {
         "jobs cancel",
         "jobs delete",
         "jobs facts",
+        "jobs rerun",
+        "jobs rerun j --name",
         "jobs results list",
         "jobs results download --job j",
         "jobs results download r --job",
@@ -141,6 +145,7 @@ fn errors_end_the_program_as_documented() {
     let unreachable = client::Error::Unreachable {
         base: String::new(),
         reason: String::new(),
+        sent: false,
         request: String::new(),
     };
     check(anyhow::Error::from(unreachable).context("while watching"), Exit::Unreachable);

@@ -32,6 +32,8 @@ pub enum Error {
         base: String,
         /// The innermost cause.
         reason: String,
+        /// Whether the request may have reached it.
+        sent: bool,
         /// Method and address.
         request: String,
     },
@@ -64,6 +66,7 @@ impl Error {
         Self::Unreachable {
             base: base.to_owned(),
             reason: innermost(error),
+            sent: !error.is_connect(),
             request: request.to_owned(),
         }
     }
@@ -86,6 +89,18 @@ impl Error {
             Self::Unreachable { .. } => true,
             Self::Refused { status, .. } => {
                 status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
+            }
+            Self::Answer { .. } | Self::File { .. } => false,
+        }
+    }
+
+    /// Whether the request may have been carried out and the answer be lost: broken off, or held
+    /// back by a gateway that got none.
+    pub(super) fn is_lost_answer(&self) -> bool {
+        match self {
+            Self::Unreachable { sent, .. } => *sent,
+            Self::Refused { status, .. } => {
+                matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT)
             }
             Self::Answer { .. } | Self::File { .. } => false,
         }

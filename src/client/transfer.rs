@@ -89,6 +89,7 @@ impl Download {
         let (mut size, mut hash) = (0u64, Sha256::new());
         while let Some(chunk) = body.next().await {
             let chunk = chunk.map_err(|error| Error::Unreachable {
+                sent: true,
                 base: self.base.clone(),
                 reason: format!("the download broke off after {size} bytes: {}", innermost(&error)),
                 request: self.request.clone(),

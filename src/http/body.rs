@@ -1,6 +1,6 @@
 //! JSON bodies: taken whole, and read by a table.
 
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody as _};
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use serde_json::{Map, Value, json};
@@ -69,6 +69,27 @@ impl Body {
                 Err(invalid(Violation::new("dict_type", &["body".into()], msg, &other)))
             }
         }
+    }
+}
+
+/// The same that may be absent, which stands for an object without fields.
+pub(super) struct MaybeBody(Body);
+
+impl<S: Send + Sync> FromRequest<S> for MaybeBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Answer<Self> {
+        if request.body().is_end_stream() {
+            return Ok(Self(Body(json!({}))));
+        }
+        Body::from_request(request, state).await.map(Self)
+    }
+}
+
+impl MaybeBody {
+    /// Reads the body by a table.
+    pub(super) fn read(&self, table: &'static Table) -> Answer<Value> {
+        self.0.read(table)
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) const STEP: &str = "execute-agent";
 
 /// A record of the execute collection.
 pub(super) fn typed(job: &Job) -> Value {
-    json!({
+    let shown = json!({
         "id": job.id.http(),
         "name": job.name,
         "description": job.description,
@@ -31,12 +31,13 @@ pub(super) fn typed(job: &Job) -> Value {
         "error_details": job.error_details,
         "ownership": job.ownership,
         "custom_fields": job.custom_fields,
-    })
+    });
+    with_rerun(shown, job)
 }
 
 /// A record of the generic collection.
 pub(super) fn generic(job: &Job) -> Value {
-    json!({
+    let shown = json!({
         "id": job.id.http(),
         "attempt_id": job.attempt_id,
         "name": job.name,
@@ -58,7 +59,16 @@ pub(super) fn generic(job: &Job) -> Value {
         "phase": job.phase,
         "phase_times": phase_times(job),
         "attempts": attempts(job),
-    })
+    });
+    with_rerun(shown, job)
+}
+
+/// The job that it runs once more; the reference's clients do not expect such a field elsewhere.
+fn with_rerun(mut shown: Value, job: &Job) -> Value {
+    if let Some(first) = job.rerun_of {
+        shown["rerun_of"] = first.http().into();
+    }
+    shown
 }
 
 /// A typed record in a list: without nulls, also inside its spec.

@@ -43,7 +43,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Collection {
 
 impl Collection {
     /// A job in the shape of the collection.
-    fn show(self, job: &Job) -> Value {
+    pub(super) fn show(self, job: &Job) -> Value {
         match self {
             Self::Typed => job_view::typed(job),
             Self::Generic => job_view::generic(job),

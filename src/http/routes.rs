@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::route::{Answers, Route, Takes, delete, get, head, patch, post, put};
 use super::{
     agents, environments, execute, files, filesets, holds, jobs, logs, members, new_job, openapi,
-    platform, results, secrets, steps, workspaces,
+    platform, rerun, results, secrets, steps, workspaces,
 };
 use crate::catalog::{request, stored_body};
 use crate::records::EnvironmentKind;
@@ -106,6 +106,7 @@ fn job(at: &str) -> Vec<Route> {
         delete(at, jobs::delete, "Deletes a finished job with its results").answers(Answers::Nothing),
         get(format!("{at}/status"), jobs::status, "Status, steps and tasks of a job"),
         post(format!("{at}/cancel"), jobs::cancel, "Asks for a job's end"),
+        post(format!("{at}/rerun"), rerun::rerun, "Runs a job once more, as a new one").reads(&rerun::BODY).answers(Answers::Made),
         get(format!("{at}/logs"), logs::list, "Pages through a job's log"),
         get(format!("{at}/results"), results::list, "Lists a job's results"),
         get(format!("{at}/results/{{result}}"), results::get, "A result"),

@@ -8,9 +8,12 @@ mod files;
 mod filters;
 mod following;
 mod harness;
+mod idempotency;
+mod intake;
 mod last_output;
 mod lists;
 mod refusals;
+mod rerun;
 mod results;
 mod routes;
 

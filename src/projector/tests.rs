@@ -98,7 +98,7 @@ impl Projection {
 
 async fn tell(projection: &Projection, job: JobId) {
     let outcome = Outcome::Succeeded;
-    projection.fact(job, Submitted { spec: None, name: None }).await;
+    projection.fact(job, Submitted { spec: None, name: None, record: None }).await;
     projection.fact(job, Resolved { snapshot: None, outcome: None }).await;
     let input_workdir = Some(saved("input_workdir"));
     projection.fact(job, Staged { input_workdir, ethos: None, outcome: None }).await;

@@ -24,6 +24,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("filters", include_str!("migrations/0003_filters.sql")),
     ("holds", include_str!("migrations/0004_holds.sql")),
     ("start_by", include_str!("migrations/0005_start_by.sql")),
+    ("submissions", include_str!("migrations/0006_submissions.sql")),
 ];
 
 /// The workspaces that are always there.

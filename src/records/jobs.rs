@@ -14,6 +14,7 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use streams::attempt::AttemptEnd;
+use streams::fact::SubmissionKey;
 use streams::id::{Attempt, JobId};
 use streams::job::Hold;
 use streams::outcome::{Outcome, Status};
@@ -79,6 +80,10 @@ pub struct Job {
     pub custom_fields: Option<Value>,
     /// The fileset for its results, when it is not the job's own.
     pub output_location: Option<String>,
+    /// The key that it was submitted under, and what was asked for.
+    pub submission: Option<SubmissionKey>,
+    /// The job that it runs once more.
+    pub rerun_of: Option<JobId>,
     /// Whether somebody asked for its end.
     pub cancel_requested: bool,
     /// Whether somebody keeps it from being started.
@@ -182,6 +187,8 @@ fn read(row: &Row) -> Result<Job> {
         ownership: row.optional_json("ownership")?,
         custom_fields: row.optional_json("custom_fields")?,
         output_location: row.optional_text("output_location")?,
+        submission: submission(row)?,
+        rerun_of: row.optional_word("rerun_of")?,
         cancel_requested: life.facts.cancel_requested,
         hold: life.facts.hold,
         created_at: row.time("created_at")?,
@@ -194,4 +201,10 @@ fn read(row: &Row) -> Result<Job> {
         outcome: life.facts.outcome,
         phase_times: life.phase_times,
     })
+}
+
+fn submission(row: &Row) -> Result<Option<SubmissionKey>> {
+    let (key, digest) =
+        (row.optional_text("submission_key")?, row.optional_text("submission_digest")?);
+    Ok(key.zip(digest).map(|(key, digest)| SubmissionKey { key, digest }))
 }

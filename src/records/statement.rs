@@ -173,6 +173,15 @@ impl Row {
         self.text(column)?.parse().map_err(|error| corrupt(column, &error))
     }
 
+    /// The same that may be absent.
+    pub(super) fn optional_word<T: std::str::FromStr>(&self, column: &str) -> Result<Option<T>>
+    where
+        T::Err: std::fmt::Display,
+    {
+        let word = self.optional_text(column)?;
+        word.map(|word| word.parse().map_err(|error| corrupt(column, &error))).transpose()
+    }
+
     /// An integer.
     pub(super) fn int(&self, column: &str) -> Result<i64> {
         Ok(self.0.try_get(column)?)

@@ -68,6 +68,24 @@ pub struct Entry {
     pub revision: u64,
 }
 
+/// What a stream with a limit may still take, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// As much.
+    pub free: u64,
+    /// Of as much in all.
+    pub of: u64,
+}
+
+/// What a durable consumer has before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lag {
+    /// Messages that are not settled, delivered or not.
+    pub messages: u64,
+    /// When the oldest of them was stored, or one before it.
+    pub oldest: Option<Timestamp>,
+}
+
 /// Why the broker did not do it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
@@ -117,11 +135,17 @@ pub trait Broker: Send + Sync + 'static {
     /// Removes every message on a subject.
     async fn purge(&self, stream: StreamName, subject: &str) -> Result<(), Error>;
 
+    /// What a stream may still take; `None` where it has no limit.
+    async fn room(&self, stream: StreamName) -> Result<Option<Room>, Error>;
+
     /// Makes a durable consumer unless it exists.
     async fn ensure_consumer(&self, consumer: &ConsumerSpec) -> Result<(), Error>;
 
     /// The names of a stream's durable consumers.
     async fn consumers(&self, stream: StreamName) -> Result<Vec<String>, Error>;
+
+    /// What a durable consumer has before it.
+    async fn lag(&self, consumer: &ConsumerSpec) -> Result<Lag, Error>;
 
     /// Deliveries of a durable consumer as they come, at most `ahead` of them not yet taken.
     /// Ends only with an error; the caller asks again.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::attempt::AttemptEnd;
-use crate::id::Attempt;
+use crate::id::{Attempt, JobId};
 use crate::outcome::Outcome;
 use crate::phase::Phase;
 use crate::schema::DateTime;
@@ -41,6 +41,40 @@ pub struct Submitted {
     /// The job's name; made from its id when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The rest of the job's record, a [`Recorded`], when it was created over HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Part>,
+}
+
+/// What the record of a job that was created over HTTP holds beside its snapshot. No step asks
+/// for it: the records can be made anew with it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Recorded {
+    /// What the job is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Who owns it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ownership: Option<Value>,
+    /// What its owner wants remembered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_fields: Option<Value>,
+    /// What makes a repeated submission the same one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submission: Option<SubmissionKey>,
+    /// The job that it runs once more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rerun_of: Option<JobId>,
+}
+
+/// The key that a caller gave to a submission, and what was asked for under it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SubmissionKey {
+    /// The key.
+    pub key: String,
+    /// The hexadecimal SHA-256 of the request.
+    pub digest: String,
 }
 
 /// Everything that the job needs is known and pinned.

@@ -17,7 +17,9 @@ use jiff::Timestamp;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use crate::broker::{Broker, Delivery, Entry, Error, Expect, Publication, Published, Stored};
+use crate::broker::{
+    Broker, Delivery, Entry, Error, Expect, Lag, Publication, Published, Room, Stored,
+};
 use crate::topology::{Bucket, ConsumerSpec, Limits, StreamName};
 
 pub use ensure::Drift;
@@ -190,12 +192,31 @@ impl Broker for JetStream {
         purge.map(drop).map_err(unavailable)
     }
 
+    async fn room(&self, stream: StreamName) -> Result<Option<Room>, Error> {
+        let stream = self.context.get_stream(stream.as_str()).await.map_err(unavailable)?;
+        let info = stream.cached_info();
+        let of = u64::try_from(info.config.max_bytes).ok().filter(|bytes| *bytes > 0);
+        Ok(of.map(|of| Room { free: of.saturating_sub(info.state.bytes), of }))
+    }
+
     async fn ensure_consumer(&self, consumer: &ConsumerSpec) -> Result<(), Error> {
         self.consumer(consumer).await.map(drop)
     }
 
     async fn consumers(&self, stream: StreamName) -> Result<Vec<String>, Error> {
         self.stream(stream).await?.consumer_names().try_collect().await.map_err(unavailable)
+    }
+
+    async fn lag(&self, spec: &ConsumerSpec) -> Result<Lag, Error> {
+        let stream = self.stream(spec.stream).await?;
+        let info = stream.consumer_info(&spec.name).await.map_err(unavailable)?;
+        let messages = info.num_pending + info.num_ack_pending as u64;
+        if messages == 0 {
+            return Ok(Lag::default());
+        }
+        let filter = if spec.filter.is_empty() { ">" } else { &spec.filter };
+        let oldest = self.next(spec.stream, filter, info.ack_floor.stream_sequence + 1).await?;
+        Ok(Lag { messages, oldest: oldest.map(|stored| stored.at) })
     }
 
     async fn deliveries(

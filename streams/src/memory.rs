@@ -16,7 +16,8 @@ use tokio::sync::{Notify, broadcast};
 use tokio::time::Instant;
 
 use crate::broker::{
-    Broker, Delivery, Entry, Error, Expect, Publication, Published, Settle, Settler, Stored,
+    Broker, Delivery, Entry, Error, Expect, Lag, Publication, Published, Room, Settle, Settler,
+    Stored,
 };
 use crate::topology::{
     ACK_WAIT, Bucket, ConsumerSpec, DUPLICATE_WINDOW, Limits, StreamName, StreamSpec,
@@ -184,6 +185,12 @@ impl Kept {
         self.messages.values().rev().find(|message| message.subject == subject)
     }
 
+    fn room(&self) -> Option<Room> {
+        let kept: usize = self.messages.values().map(|message| message.payload.len()).sum();
+        let of = self.spec.max_bytes;
+        (of > 0).then(|| Room { free: of.saturating_sub(kept as u64), of })
+    }
+
     fn publish(&mut self, publication: Publication) -> Result<Published, Error> {
         let subject = publication.subject;
         let now = Instant::now();
@@ -211,9 +218,7 @@ impl Kept {
                 self.messages.remove(&sequence);
             }
         }
-        let bytes: usize = self.messages.values().map(|message| message.payload.len()).sum();
-        let max_bytes = usize::try_from(self.spec.max_bytes).unwrap_or(usize::MAX);
-        if max_bytes > 0 && bytes + publication.payload.len() > max_bytes {
+        if self.room().is_some_and(|room| publication.payload.len() as u64 > room.free) {
             return Err(Error::Full(format!("of subject {subject}")));
         }
         let sequence = self.next;
@@ -280,6 +285,10 @@ impl Broker for Memory {
         Ok(())
     }
 
+    async fn room(&self, stream: StreamName) -> Result<Option<Room>, Error> {
+        Ok(self.lock().stream(stream)?.room())
+    }
+
     async fn ensure_consumer(&self, consumer: &ConsumerSpec) -> Result<(), Error> {
         self.lock().ensure(consumer);
         Ok(())
@@ -288,6 +297,22 @@ impl Broker for Memory {
     async fn consumers(&self, stream: StreamName) -> Result<Vec<String>, Error> {
         let state = self.lock();
         Ok(state.consumers.keys().filter(|key| key.0 == stream).map(|key| key.1.clone()).collect())
+    }
+
+    async fn lag(&self, consumer: &ConsumerSpec) -> Result<Lag, Error> {
+        let state = self.lock();
+        let key = (consumer.stream, consumer.name.clone());
+        let missing = || Error::Missing(format!("consumer {}", consumer.name));
+        let progress = state.consumers.get(&key).ok_or_else(missing)?;
+        let messages = state.streams.get(&consumer.stream).into_iter().flat_map(|it| &it.messages);
+        let before = messages.filter(|(sequence, message)| {
+            let settled =
+                **sequence <= progress.delivered && !progress.open.contains_key(*sequence);
+            !settled && matches(&progress.filter, &message.subject)
+        });
+        let (messages, oldest) =
+            before.fold((0, None), |(n, oldest), (_, it)| (n + 1, oldest.or(Some(it.at))));
+        Ok(Lag { messages, oldest })
     }
 
     async fn deliveries(

@@ -15,4 +15,5 @@ mod phases;
 mod results;
 mod secrets;
 mod stuck;
+mod submission;
 mod time;

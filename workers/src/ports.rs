@@ -19,7 +19,8 @@ pub enum Admission {
     Admitted(Box<Snapshot>),
     /// Its spec cannot be run: the text that the HTTP API gives for it.
     Refused(String),
-    /// It was deleted; nothing of it may come back.
+    /// It was deleted, or it is finished and its facts have left the streams; nothing of it may
+    /// come back.
     Deleted,
 }
 

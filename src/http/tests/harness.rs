@@ -135,6 +135,11 @@ impl Harness {
         answer(request.body(body.to_owned())).await
     }
 
+    /// Posts under an idempotency key.
+    pub(super) async fn keyed(&self, path: &str, key: &str, body: Value) -> Answer {
+        answer(self.request("POST", path).header("idempotency-key", key).json(&body)).await
+    }
+
     /// Sends a request without a body, with headers.
     pub(super) async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         let request = self.request(method, path);

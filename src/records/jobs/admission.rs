@@ -1,10 +1,12 @@
-//! Admission: the only way in which a job comes to be. Idempotent by id, unique by name among
-//! the jobs of a workspace that are not deleted, and closed to ids that were deleted.
+//! Admission: the only way in which a job comes to be. Idempotent by id and by the submission's
+//! key, unique by name among the jobs of a workspace that are not deleted, and closed to ids that
+//! were deleted.
 
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::AnyConnection;
+use streams::fact::SubmissionKey;
 use streams::id::{Attempt, JobId};
 use streams::outcome::Status;
 use streams::phase::Phase;
@@ -12,7 +14,7 @@ use streams::snapshot::Snapshot;
 
 use super::{Job, Jobs, read, whole};
 use crate::records::Result;
-use crate::records::statement::sql;
+use crate::records::statement::{Row, Statement, sql};
 
 /// A job to be admitted.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +43,10 @@ pub struct NewJob {
     pub custom_fields: Option<Value>,
     /// The fileset for its results, when it is not the job's own.
     pub output_location: Option<String>,
+    /// What makes a repeated submission the same one.
+    pub submission: Option<SubmissionKey>,
+    /// The job that it runs once more.
+    pub rerun_of: Option<JobId>,
     /// When it was asked for.
     pub created_at: Timestamp,
 }
@@ -50,8 +56,11 @@ pub struct NewJob {
 pub enum Admitted {
     /// The job is made.
     Fresh(Job),
-    /// The id was known: this is the job as it stands, whatever was asked for now.
+    /// The id was known, or the submission's key with the same request: this is the job as it
+    /// stands, whatever was asked for now.
     Known(Job),
+    /// The submission's key stands for another request, which made this job.
+    KeyTaken(Job),
     /// The id belonged to a job that was deleted.
     Deleted,
     /// Another job of the workspace has the name, or a job of another workspace has the id.
@@ -63,6 +72,16 @@ impl Jobs<'_> {
     pub async fn admit(&self, new: NewJob) -> Result<Admitted> {
         self.0.write(new, |new, db| admit(new, db).boxed()).await
     }
+
+    /// What a repeated submission is answered with; `None` for one that is not known.
+    pub async fn submitted(
+        &self,
+        workspace: &str,
+        submission: &SubmissionKey,
+    ) -> Result<Option<Admitted>> {
+        let found = keyed(workspace, submission).one(self.0.reads()).await?;
+        found.map(|row| compared(&row, submission)).transpose()
+    }
 }
 
 async fn admit(new: &NewJob, db: &mut AnyConnection) -> Result<Admitted> {
@@ -73,27 +92,47 @@ async fn admit(new: &NewJob, db: &mut AnyConnection) -> Result<Admitted> {
     }
     let fresh = insert(new, db).await?;
     let stored = whole("id = $1").text(&id).one(&mut *db).await?;
-    let Some(job) = stored.map(|row| read(&row)).transpose()? else {
-        return Ok(Admitted::NameTaken);
-    };
-    Ok(match fresh {
-        true => Admitted::Fresh(job),
-        false if job.workspace == new.workspace => Admitted::Known(job),
-        false => Admitted::NameTaken,
+    Ok(match stored.map(|row| read(&row)).transpose()? {
+        Some(job) if fresh => Admitted::Fresh(job),
+        Some(job) if job.workspace == new.workspace => Admitted::Known(job),
+        Some(_) => Admitted::NameTaken,
+        None => by_key(new, db).await?.unwrap_or(Admitted::NameTaken),
     })
 }
 
-/// Whether there was neither a job of the id nor one of the name.
-async fn insert(new: &NewJob, db: &mut AnyConnection) -> Result<bool> {
+/// What the submission's key stands for, if it was given before.
+async fn by_key(new: &NewJob, db: &mut AnyConnection) -> Result<Option<Admitted>> {
+    let Some(submission) = &new.submission else { return Ok(None) };
+    let found = keyed(&new.workspace, submission).one(db).await?;
+    found.map(|row| compared(&row, submission)).transpose()
+}
+
+/// The job that was submitted under a key.
+fn keyed(workspace: &str, submission: &SubmissionKey) -> Statement {
+    whole("workspace = $1 AND submission_key = $2 AND deleted_at IS NULL")
+        .texts([workspace, &submission.key])
+}
+
+fn compared(row: &Row, submission: &SubmissionKey) -> Result<Admitted> {
+    let job = read(row)?;
+    Ok(match row.optional_text("submission_digest")? {
+        Some(digest) if digest == submission.digest => Admitted::Known(job),
+        _ => Admitted::KeyTaken(job),
+    })
+}
+
+/// Whether there was no job of the id, none of the name and none of the submission's key.
+pub(in crate::records) async fn insert(new: &NewJob, db: &mut AnyConnection) -> Result<bool> {
     let id = new.id.to_string();
     let refused = new.snapshot.as_ref().err().map(|text| text.replace('\0', "\\0"));
     let limit = new.snapshot.as_ref().ok().and_then(|snapshot| snapshot.queue_limit);
     let made =
         sql("INSERT INTO jobs (id, attempt_id, name, workspace, project, description, source,
              agent_ref, refused, ownership, custom_fields, output_location, created_at, updated_at,
-             phase, phase_times, status, start_by, cancel_requested, seen, purged)
+             phase, phase_times, status, start_by, submission_key, submission_digest, rerun_of,
+             cancel_requested, seen, purged)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, '{}', $15, $16,
-             0, 0, 0)
+             $17, $18, $19, 0, 0, 0)
          ON CONFLICT DO NOTHING")
         .texts([&*id, &new.id.attempt_id(Attempt::FIRST), &new.name, &new.workspace])
         .optional_text(new.project.as_deref())
@@ -108,6 +147,9 @@ async fn insert(new: &NewJob, db: &mut AnyConnection) -> Result<bool> {
         .text(Phase::Submitted.token())
         .text(Status::Created.as_str())
         .optional_time(limit.map(|limit| limit.at))
+        .optional_text(new.submission.as_ref().map(|submission| submission.key.as_str()))
+        .optional_text(new.submission.as_ref().map(|submission| submission.digest.as_str()))
+        .optional_text(new.rerun_of.map(|job| job.to_string()).as_deref())
         .run(&mut *db)
         .await?;
     if made == 0 {

@@ -63,6 +63,8 @@ pub(crate) fn new_job(name: &str) -> NewJob {
         ownership: None,
         custom_fields: None,
         output_location: None,
+        submission: None,
+        rerun_of: None,
         created_at: second(0),
     }
 }

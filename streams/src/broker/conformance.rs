@@ -70,6 +70,7 @@ pub(crate) async fn exercise(rig: &dyn Rig) {
     consuming::a_recreated_consumer_delivers_old_messages_as_new(rig).await;
     consuming::a_stream_whose_consumer_is_removed_can_be_asked_again(rig).await;
     consuming::consumers_are_listed(broker).await;
+    consuming::a_lag_is_what_is_not_settled(broker).await;
     consuming::a_workspace_sees_only_its_own(broker).await;
 
     keys::a_key_is_created_once(broker).await;

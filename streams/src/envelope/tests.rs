@@ -116,7 +116,7 @@ fn a_submitter_needs_to_say_nothing_but_the_spec() {
             workspace: "team.a".to_owned(),
             at: stored_at(),
             traceparent: None,
-            fact: Submitted { spec: Some(Map::new()), name: None },
+            fact: Submitted { spec: Some(Map::new()), name: None, record: None },
         }
     );
 }

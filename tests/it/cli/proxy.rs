@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncReadExt, copy, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,9 @@ struct Ways {
     open: JoinSet<()>,
     /// Ends what is carried by those that are open, and leaves them open.
     stalled: CancellationToken,
+    /// So many connections from now on carry a request and lose its answer.
+    losing: usize,
+    lost: usize,
 }
 
 pub struct Proxy {
@@ -49,6 +52,16 @@ impl Proxy {
         std::mem::take(&mut self.ways.lock().expect("nobody panics").stalled).cancel();
     }
 
+    /// The next so many connections carry a request, and break off when it is answered.
+    pub fn lose_answers(&self, count: usize) {
+        self.ways.lock().expect("nobody panics").losing = count;
+    }
+
+    /// How many answers were lost so far.
+    pub fn lost(&self) -> usize {
+        self.ways.lock().expect("nobody panics").lost
+    }
+
     /// Breaks every connection and lets no new one through.
     pub fn cut(&self) {
         let mut ways = self.ways.lock().expect("nobody panics");
@@ -66,8 +79,17 @@ impl Drop for Proxy {
 async fn listen(listener: TcpListener, ways: Arc<Mutex<Ways>>) {
     loop {
         let (mut client, _) = listener.accept().await.expect("connections come");
+        let shared = Arc::clone(&ways);
         let mut ways = ways.lock().expect("nobody panics");
         let Some(target) = ways.target else { continue };
+        if ways.losing > 0 {
+            ways.losing -= 1;
+            ways.open.spawn(async move {
+                lose(client, target).await;
+                shared.lock().expect("nobody panics").lost += 1;
+            });
+            continue;
+        }
         let stalled = ways.stalled.clone();
         ways.open.spawn(async move {
             if let Ok(mut server) = TcpStream::connect(target).await {
@@ -77,5 +99,17 @@ async fn listen(listener: TcpListener, ways: Arc<Mutex<Ways>>) {
                 }
             }
         });
+    }
+}
+
+/// Carries a request there, and nothing back.
+async fn lose(client: TcpStream, target: SocketAddr) {
+    let (mut asks, _hears) = client.into_split();
+    let server = TcpStream::connect(target).await.expect("the platform listens");
+    let (mut answers, mut listens) = server.into_split();
+    let answered = async { answers.read(&mut [0; 1]).await };
+    tokio::select! {
+        carried = copy(&mut asks, &mut listens) => panic!("the client left: {carried:?}"),
+        answered = answered => assert_eq!(answered.expect("an answer"), 1),
     }
 }

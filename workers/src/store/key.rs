@@ -32,6 +32,11 @@ pub fn snapshot(workspace: &str, job: JobId) -> String {
     format!("jobs/{workspace}/{job}/snapshot.json")
 }
 
+/// The rest of a job's record that is too large for a message.
+pub fn record(workspace: &str, job: JobId) -> String {
+    format!("jobs/{workspace}/{job}/record.json")
+}
+
 /// What Stage makes: `input_workdir` or `ethos`.
 pub fn input(workspace: &str, job: JobId, name: &str) -> String {
     format!("jobs/{workspace}/{job}/input/{name}.tar.gz")

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{
     LATER, PATIENCE, Rig, arrival, arrivals, consumer, fact, store, store_resolved, upcoming,
 };
-use crate::broker::{Broker, Delivery, Settle};
+use crate::broker::{Broker, Delivery, Lag, Settle};
 use crate::id::JobId;
 use crate::phase::{Phase, StepName};
 use crate::topology::{StreamName, scope_of, shared_consumers, step_consumer};
@@ -185,6 +185,28 @@ pub(super) async fn consumers_are_listed(broker: &dyn Broker) {
         let names = broker.consumers(shared.stream).await.expect("the stream answers");
         assert!(names.contains(&shared.name), "{shared:?} is not among {names:?}");
     }
+}
+
+pub(super) async fn a_lag_is_what_is_not_settled(broker: &dyn Broker) {
+    let consumer = consumer("lag");
+    let missing = broker.lag(&consumer).await;
+    assert!(missing.is_err(), "{missing:?}");
+    broker.ensure_consumer(&consumer).await.expect("it is made");
+    let lag = async || broker.lag(&consumer).await.expect("the consumer answers");
+    assert_eq!(lag().await, Lag::default());
+
+    let subjects = store_resolved(broker, "lag", 3).await;
+    let first = arrival(broker, &consumer).await;
+    let oldest = Some(first.message.at);
+    assert_eq!(first.message.subject, subjects[0]);
+    assert_eq!(lag().await, Lag { messages: 3, oldest }, "a delivery that is open counts");
+    first.ack().await.expect("the server confirms");
+    let later = lag().await;
+    assert!(later.messages == 2 && later.oldest >= oldest, "{later:?}");
+    for delivery in arrivals(broker, &consumer, 2).await {
+        delivery.ack().await.expect("the server confirms");
+    }
+    assert_eq!(lag().await, Lag::default());
 }
 
 pub(super) async fn a_workspace_sees_only_its_own(broker: &dyn Broker) {

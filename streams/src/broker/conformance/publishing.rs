@@ -3,7 +3,7 @@
 use futures_util::{FutureExt, StreamExt, future};
 use tokio::time::timeout;
 
-use super::{PATIENCE, fact, plain, store};
+use super::{PATIENCE, SMALL_INTAKE_BYTES, fact, plain, store};
 use crate::broker::{Broker, Error, Expect, Publication, Published};
 use crate::id::JobId;
 use crate::phase::Phase;
@@ -167,7 +167,14 @@ pub(super) async fn a_full_intake_refuses_and_jobs_go_on(broker: &dyn Broker) {
         ..fact(Phase::Submitted, "full", JobId::new())
     };
     let accepted = submission();
+    let room = async || broker.room(StreamName::Intake).await.expect("the stream answers");
+    let before = room().await.expect("it has a limit");
+    assert_eq!(before.of, SMALL_INTAKE_BYTES);
     store(broker, accepted.clone()).await;
+    let after = room().await.expect("it has a limit");
+    assert!(after.free <= before.free - 512, "{before:?} {after:?}");
+    let jobs = broker.room(StreamName::Jobs).await.expect("the stream answers");
+    assert_eq!(jobs, None, "the other facts have none");
     // Eight payloads fill it; the server counts its own overhead too.
     let mut full = None;
     for _ in 0..8 {

@@ -32,12 +32,19 @@ pub(super) fn envelope<F: std::fmt::Debug>(
 }
 
 pub(super) fn submitted() -> impl Strategy<Value = Submitted> {
-    (maybe(object()), maybe(text())).prop_map(|(spec, name)| Submitted { spec, name })
+    (maybe(object()), maybe(text()), maybe(part())).prop_map(|(spec, name, record)| Submitted {
+        spec,
+        name,
+        record,
+    })
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    prop_oneof![value().prop_map(Part::Inline), object_ref().prop_map(Part::Stored)]
 }
 
 pub(super) fn resolved() -> impl Strategy<Value = Resolved> {
-    let part = prop_oneof![value().prop_map(Part::Inline), object_ref().prop_map(Part::Stored)];
-    (maybe(part), maybe(outcome())).prop_map(|(snapshot, outcome)| Resolved { snapshot, outcome })
+    (maybe(part()), maybe(outcome())).prop_map(|(snapshot, outcome)| Resolved { snapshot, outcome })
 }
 
 pub(super) fn staged() -> impl Strategy<Value = Staged> {

@@ -1,0 +1,43 @@
+//! Submissions: requests that make a job, sent again when the answer is lost. The key that each
+//! carries makes that harmless: the server makes one job of it.
+
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{Client, Error};
+
+const KEY_HEADER: &str = "idempotency-key";
+
+/// A server that was restarted over an answer is back within this, as a rule: about ten seconds.
+const AGAIN: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(200))
+    .with_max_delay(Duration::from_secs(3))
+    .with_max_times(6);
+
+impl Client {
+    /// Makes one job, under a key of the call's own when none is given.
+    pub async fn submit(
+        &self,
+        path: &str,
+        body: &Value,
+        key: Option<String>,
+    ) -> Result<Value, Error> {
+        let key = key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let submit = || async {
+            let request = self.request(&self.http, Method::POST, path);
+            self.json(request.header(KEY_HEADER, &key).json(body)).await
+        };
+        // A server that was never reached is not waited for, one that went away meanwhile is.
+        let mut may_be_made = false;
+        submit
+            .retry(AGAIN)
+            .when(|error| {
+                may_be_made |= error.is_lost_answer();
+                may_be_made && error.is_transient()
+            })
+            .await
+    }
+}
