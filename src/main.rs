@@ -6,12 +6,6 @@ use anyhow::Context as _;
 use errand::cli::{self, Cli};
 use errand::exit::Exit;
 use errand::{telemetry, up};
-use mimalloc::MiMalloc;
-
-/// The C library keeps an arena a thread and gives little of it back: after hundreds of jobs that
-/// is tens of megabytes, more with each part that ran on another thread.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
