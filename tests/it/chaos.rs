@@ -59,7 +59,8 @@ async fn whatever_is_killed_every_job_ends_truthfully_and_runs_once() {
     parts.set("actions.directory", actions.display());
     parts.set("retention.unfinished_seconds", UNFINISHED_SECONDS);
     let mut server = parts.server();
-    let mut workers = [HERE, HERE, ELSEWHERE].map(|place| parts.worker_at(place, ALL_STEPS, &[("worker.slots", "4")]));
+    let mut workers = [HERE, HERE, ELSEWHERE]
+        .map(|place| parts.worker_at(place, ALL_STEPS, &[("worker.slots", "4")]));
     let client = Client::new(server.api());
     client.prepare(&ran).await;
 
