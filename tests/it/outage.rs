@@ -120,10 +120,15 @@ async fn the_store_is_away_while_results_are_saved_and_another_job_is_staged() {
     api.fileset("waits", &[("agent.sh", "cat given; echo kept > kept"), ("given", "given\n")])
         .await;
 
+    // The store is there for the submission and goes when the job's input comes to it.
+    door.stall(Some("/input/"));
+    let staging = api.submit(spec("waits")).await;
+    let stalled = || async { (door.stalled() > 0).then_some(()) };
+    eventually("the other job is being staged", SOON, stalled).await;
     parts.lender.kill().await;
     let killed = Instant::now();
+    door.stall(None);
     fs::write(&go, "").expect("it is written");
-    let staging = api.submit(spec("waits")).await;
     let phase = |job: &Job| {
         let job = job.clone();
         async move { job.record().await["phase"].as_str().map(str::to_owned) }

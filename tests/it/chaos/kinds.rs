@@ -203,6 +203,9 @@ pub fn print_table(ended: &[Ended]) {
         let end = format!("{} {code}", record["status"].as_str().unwrap_or_default());
         rows.entry((kind.name, end)).or_default().push(*took);
     }
+    if let Some(Ended { job, record, took, .. }) = ended.iter().max_by_key(|ended| ended.took) {
+        println!("\nslowest: {}, {took:.1?}, {}", job.name, record["phase_times"]);
+    }
     println!("\n{:<12}{:<24}{:>6}{:>10}{:>10}", "kind", "end", "jobs", "median s", "p95 s");
     for ((kind, end), mut times) in rows {
         times.sort();

@@ -48,7 +48,7 @@ fn tests(source: &str) -> BTreeSet<&str> {
 fn the_crash_table_and_the_tests_have_the_same_rows() {
     let (named, source) = (named(), source());
     let tests = tests(&source);
-    assert!(named.len() > 25, "the table was not read: {named:?}");
+    assert!(named.len() > 20, "the table was not read: {named:?}");
     let untested: Vec<_> = named.iter().filter(|name| !tests.contains(name.as_str())).collect();
     assert!(untested.is_empty(), "rows of ARCHITECTURE.md without a test: {untested:?}");
     let kills = tests.iter().filter(|name| name.starts_with("killed_"));

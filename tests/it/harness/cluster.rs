@@ -7,14 +7,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::Signal;
 use serde_json::Value;
 use streams::jetstream::{Connect, JetStream};
 use streams::topology::Limits;
 use tempfile::TempDir;
 
 use super::nats::{free_ports, program};
-use super::{eventually, is_running, send};
+use super::{eventually, is_running};
 
 const SERVERS: usize = 3;
 
@@ -144,11 +143,6 @@ impl Cluster {
         self.servers[n].process = launch(self.folder.path(), n);
         let what = format!("server n{n} is back");
         eventually(&what, AGREED, || async { self.look(n, "healthz").await }).await;
-    }
-
-    /// Sends a signal to one.
-    pub fn signal(&self, n: usize, signal: Signal) {
-        send(self.servers[n].process.id(), signal);
     }
 
     fn runs(&self, n: usize) -> bool {

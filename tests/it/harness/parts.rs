@@ -69,7 +69,6 @@ impl Parts {
         let data = TempDir::new().expect("a temporary directory");
         let mut settings = Options::default()
             .with_store_of(&lender, endpoint)
-            .set("data_dir", data.path().display())
             .set("nats.url", &queue.0)
             .set("nats.replicas", queue.1.replicas);
         let postgres = (database == Database::Postgres).then(Postgres::start);
@@ -77,8 +76,11 @@ impl Parts {
             || format!("sqlite://{}", data.path().join("errand.db").display()),
             Postgres::url,
         );
-        let key = data.path().join("secret.key");
-        settings = settings.set("database.url", url).set("secrets.key_file", key.display());
+        settings = settings
+            .set("database.url", url)
+            .set("data_dir", data.path().join(HERE).display())
+            .set("secrets.key_file", data.path().join("secret.key").display())
+            .set("worker.slots", 2);
         let started = AtomicU32::new(0);
         Self { lender, nats: None, postgres, queue, data, settings, started }
     }
@@ -91,20 +93,25 @@ impl Parts {
     /// A server, which comes back at the same address.
     pub fn server(&self) -> Part {
         let [port] = free_ports();
-        self.part(HERE, &["serve", "--listen", &format!("127.0.0.1:{port}")], &[])
+        self.part(&["serve", "--listen", &format!("127.0.0.1:{port}")], &[])
     }
 
     pub fn worker(&self, steps: &str) -> Part {
         self.worker_at(HERE, steps, &[])
     }
 
-    /// A worker with a data directory of this name: those who have the same find each other's
-    /// runs. `more` are further keys of the configuration.
+    /// A worker at a place of its own: agents that it starts are found again only there. `more`
+    /// are further keys of the configuration.
     pub fn worker_at(&self, place: &str, steps: &str, more: &[(&str, &str)]) -> Part {
-        let own = Options::default().set("worker.slots", 2);
+        let own = Options::default().set("data_dir", self.place(place).display());
         let own = more.iter().fold(own, |own, (key, value)| own.set(key, value));
         let own: Vec<_> = own.env.iter().map(|(key, value)| (&**key, &**value)).collect();
-        self.part(place, &["worker", "--steps", steps], &own)
+        self.part(&["worker", "--steps", steps], &own)
+    }
+
+    /// A worker that holds at a named point.
+    pub fn worker_held_at(&self, steps: &str, point: &str) -> Part {
+        self.part(&["worker", "--steps", steps], &[("ERRAND_HOLD_AT", point)])
     }
 
     /// The command line, with the configuration of the parts.
@@ -117,12 +124,6 @@ impl Parts {
     /// Where the queue listens.
     pub fn nats_url(&self) -> String {
         self.queue.0.clone()
-    }
-
-    /// A worker that holds at a named point.
-    pub fn worker_held_at(&self, steps: &str, point: &str) -> Part {
-        let hold = [("ERRAND_HOLD_AT", point)];
-        self.part(HERE, &["worker", "--steps", steps, "--slots", "2"], &hold)
     }
 
     /// The data directory of a place.
@@ -138,16 +139,12 @@ impl Parts {
         Arc::new(broker)
     }
 
-    fn part(&self, place: &str, arguments: &[&str], more: &[(&str, &str)]) -> Part {
+    fn part(&self, arguments: &[&str], more: &[(&str, &str)]) -> Part {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let log = self.data.path().join(format!("part-{number}.log"));
         let said = File::options().create(true).append(true).open(&log).expect("a log file");
         let mut command = self.errand(arguments);
-        command
-            .env("ERRAND__DATA_DIR", self.place(place))
-            .envs(more.iter().copied())
-            .stdout(Stdio::piped())
-            .stderr(said);
+        command.envs(more.iter().copied()).stdout(Stdio::piped()).stderr(said);
         let (child, ready) = launch(&mut command).unwrap_or_else(|| {
             panic!("a part did not start: {}", fs::read_to_string(&log).unwrap_or_default())
         });
