@@ -75,7 +75,7 @@ async fn ask(world: &World, broker: &Arc<dyn Broker>, event: Event) -> Result<bo
     let id = |job: usize| world.plan.jobs[job].id;
     let (job, is_settled) = match event {
         Event::Submit(job) => {
-            let fact = Submitted { spec: None, name: None };
+            let fact = Submitted { spec: None, name: None, record: None };
             let workspace = WORKSPACE.to_owned();
             let at = Timestamp::now();
             let envelope = Envelope { job: id(job), workspace, at, traceparent: None, fact };

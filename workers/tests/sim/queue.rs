@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use jiff::SignedDuration;
 use streams::broker::{
-    Broker, Delivery, Entry, Error, Publication, Published, Settle, Settler, Stored,
+    Broker, Delivery, Entry, Error, Lag, Publication, Published, Room, Settle, Settler, Stored,
 };
 use streams::subject;
 use streams::topology::{Bucket, ConsumerSpec, StreamName};
@@ -95,6 +95,15 @@ impl Queue {
 
 #[async_trait]
 impl Broker for Queue {
+    // No step asks for these two.
+    async fn room(&self, stream: StreamName) -> Result<Option<Room>, Error> {
+        self.0.world.memory.room(stream).await
+    }
+
+    async fn lag(&self, consumer: &ConsumerSpec) -> Result<Lag, Error> {
+        self.0.world.memory.lag(consumer).await
+    }
+
     async fn publish(&self, publication: Publication) -> Result<Published, Error> {
         let job = self.job(&publication.subject);
         let subject = publication.subject.clone();
