@@ -295,7 +295,11 @@ pub(crate) async fn finish(claims: &Claims, job: JobId) -> Result<(), Error> {
         return Ok(());
     }
     claim.done = true;
-    claims.broker.update(Bucket::Claims, &key, encode(&claim), entry.revision).await.map(drop)
+    let value = encode(&claim);
+    match claims.broker.update(Bucket::Claims, &key, value, entry.revision).await? {
+        Some(_) => Ok(()),
+        None => Err(Error::Unavailable(format!("claim {key} changed meanwhile"))),
+    }
 }
 
 fn ours(value: &[u8], worker: &str) -> bool {

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use streams::broker::{Broker, Error};
 use streams::claim::{self, Claim, Decision};
 use streams::code::Code;
-use streams::fact::{Invoked, Produced, Staged};
+use streams::envelope::{Envelope, Undecodable};
+use streams::fact::{Fact, Invoked, Produced, Resolved, Staged};
 use streams::id::{Attempt, JobId};
 use streams::outcome::Outcome;
-use streams::phase::Phase;
 use streams::snapshot::QueueLimit;
 use streams::subject;
 use streams::topology::{Bucket, StreamName};
@@ -87,26 +87,45 @@ async fn settle(
     job: JobId,
     limit: Option<&QueueLimit>,
 ) -> Result<(), Error> {
-    let stands = async |phase| {
-        let subject = subject::fact(phase, workspace, job);
-        Ok::<_, Error>(broker.last(StreamName::of(phase), &subject).await?.is_some())
+    if stands::<Invoked>(&**broker, workspace, job).await?.is_some() {
+        return Ok(());
+    }
+    let staged = stands::<Staged>(&**broker, workspace, job).await?;
+    let resolved = stands::<Resolved>(&**broker, workspace, job).await?;
+    let is_staged = staged.is_some();
+    // What is decided already goes its way, and no fact after it says otherwise.
+    let decided = match (staged, resolved) {
+        (Some(staged), _) => staged.outcome,
+        (None, Some(resolved)) => resolved.outcome,
+        (None, None) => return Ok(()),
     };
-    let is_staged = stands(Phase::Staged).await?;
-    if stands(Phase::Invoked).await? || !(is_staged || stands(Phase::Resolved).await?) {
-        return Ok(());
-    }
-    if !bar(&**broker, job).await? {
-        return Ok(());
-    }
-    let outcome = match limit {
-        Some(limit) => not_in_time(&Ends::new(Arc::clone(broker)), job, limit).await?,
-        None => Outcome::Cancelled { message: CANCELLED.to_owned() },
+    let outcome = match (decided, limit) {
+        (Some(decided), _) => decided,
+        (None, _) if !bar(&**broker, job).await? => return Ok(()),
+        (None, Some(limit)) => not_in_time(&Ends::new(Arc::clone(broker)), job, limit).await?,
+        (None, None) => Outcome::Cancelled { message: CANCELLED.to_owned() },
     };
     if !is_staged {
         put(&**broker, workspace, job, Staged::passed_on(outcome.clone())).await?;
     }
     put(&**broker, workspace, job, Invoked::passed_on(outcome)).await?;
     Holds::new(Arc::clone(broker)).drop_of_ended(job).await
+}
+
+/// A fact of a job, if it stands.
+async fn stands<F: Fact>(
+    broker: &dyn Broker,
+    workspace: &str,
+    job: JobId,
+) -> Result<Option<F>, Error> {
+    let subject = subject::fact(F::PHASE, workspace, job);
+    let Some(stored) = broker.last(StreamName::of(F::PHASE), &subject).await? else {
+        return Ok(None);
+    };
+    let read = Envelope::<F>::decode(&subject, &stored.payload, stored.at);
+    let refused =
+        |error: Undecodable| Error::Refused { what: subject.clone(), reason: error.to_string() };
+    Ok(Some(read.map_err(refused)?.fact))
 }
 
 /// Settles the claim, so that no worker ever starts the agent; `false` when one has, or may have.

@@ -3,6 +3,7 @@
 //! A directory stays until the job's last fact stands and has had time to reach the disk of the
 //! queue; until then it is all that is known of the run.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use streams::broker::Broker;
 use streams::phase::Phase;
 use streams::subject;
 use streams::topology::{Bucket, StreamName};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::{Executor, RunName};
@@ -38,22 +40,25 @@ pub struct Janitor {
 impl Janitor {
     /// Clears up until told to stop.
     pub async fn run(self, stop: CancellationToken) {
+        let mut unknown = Unknown::new();
         loop {
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(LOOK) => {}
             }
             match self.executor.runs().await {
-                Ok(runs) => self.clear(runs).await,
+                Ok(runs) => self.clear(runs, &mut unknown).await,
                 Err(error) => tracing::warn!(%error, "could not list run directories"),
             }
         }
     }
 
     /// One directory that cannot be removed does not keep the others.
-    async fn clear(&self, runs: Vec<RunName>) {
+    async fn clear(&self, runs: Vec<RunName>, unknown: &mut Unknown) {
+        unknown.retain(|run, _| runs.contains(run));
         for run in runs {
-            match self.is_finished(run).await {
+            match self.is_finished(run, unknown).await {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(error) => {
@@ -70,17 +75,29 @@ impl Janitor {
 
     /// That the facts are gone proves nothing by itself: a queue that lost them needs the
     /// directory more than anybody.
-    async fn is_finished(&self, run: RunName) -> Result<bool, StepError> {
+    async fn is_finished(&self, run: RunName, unknown: &mut Unknown) -> Result<bool, StepError> {
         let archived = subject::fact_of(Phase::Archived, run.job);
         let stream = StreamName::of(Phase::Archived);
         if let Some(fact) = self.broker.next(stream, &archived, 0).await? {
             return Ok(since(fact.at) > SYNCED_AFTER);
         }
-        let Life::Ended(outcome) = self.executor.look(run).await? else { return Ok(false) };
+        let life = self.executor.look(run).await?;
         let claim = self.broker.get(Bucket::Claims, &run.job.to_string()).await?;
-        Ok(claim.is_none() && since(outcome.ended_at) > GONE_AFTER)
+        if claim.is_some() || life == Life::Running {
+            unknown.remove(&run);
+            return Ok(false);
+        }
+        // One that left no outcome cannot say since when; we can.
+        let seen = *unknown.entry(run).or_insert_with(Instant::now);
+        Ok(match life {
+            Life::Ended(outcome) => since(outcome.ended_at) > GONE_AFTER,
+            _ => seen.elapsed() > GONE_AFTER.unsigned_abs(),
+        })
     }
 }
+
+/// Runs whose job is known nowhere, and since when that was seen.
+type Unknown = HashMap<RunName, Instant>;
 
 fn since(then: Timestamp) -> SignedDuration {
     Timestamp::now().duration_since(then)

@@ -6,6 +6,7 @@ pub(crate) use deliver::put;
 mod keepalive;
 mod slots;
 
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,12 +100,14 @@ async fn short<S: Step>(runtime: Runtime, step: S, width: usize) {
         loop {
             // Room first: a delivery that waits for room uses up its time at the server.
             let permit = tokio::select! {
+                biased;
                 () = runtime.stop.cancelled() => break,
                 permit = Arc::clone(&permits).acquire_owned() => permit,
             };
             let Ok(permit) = permit else { return };
             while work.try_join_next().is_some() {}
             let delivery = tokio::select! {
+                biased;
                 () = runtime.stop.cancelled() => break,
                 delivery = deliveries.next() => delivery,
             };
@@ -135,6 +138,7 @@ async fn drain(mut work: JoinSet<()>) {
 async fn pause(runtime: &Runtime, step: StepName, error: &streams::broker::Error) {
     tracing::warn!(%step, %error, "no deliveries, asking again");
     tokio::select! {
+        biased;
         () = runtime.stop.cancelled() => {}
         () = tokio::time::sleep(RECONNECT) => {}
     }
@@ -150,6 +154,13 @@ async fn settle(
     }
 }
 
+/// Gives a delivery back for a while, and a little longer, differently each time.
+///
+/// Workers look at fixed intervals. One that gives back what only another one can finish, for a
+/// multiple of its interval, would be the first to look again, and that for ever.
 async fn give_back(delivery: Delivery, after: Duration) {
-    settle("give back", delivery.nak(after)).await;
+    let name = (delivery.message.sequence, delivery.times);
+    let number = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
+    let spread = slots::LOOK.mul_f64(f64::from(number as u8) / f64::from(u8::MAX));
+    settle("give back", delivery.nak(after + spread)).await;
 }

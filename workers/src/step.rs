@@ -32,8 +32,11 @@ pub trait Step: Send + Sync + 'static {
     /// Does the work.
     async fn run(&self, job: &Context, fact: Self::In) -> Result<Self::Out, StepError>;
 
-    /// Called once the produced fact is stored; tidies up. May not be called at all.
-    async fn settled(&self, _job: &Context) {}
+    /// Called once the produced fact is stored; tidies up. It is called until it went well, or
+    /// until the fact is gone.
+    async fn settled(&self, _job: &Context) -> Result<(), StepError> {
+        Ok(())
+    }
 }
 
 /// Checks at compile time that a step fits into the chain.

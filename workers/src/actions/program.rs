@@ -94,6 +94,7 @@ impl Programs {
         };
         let run = Run { occasion, manifest, config, name, agent: agent(manifest) };
         tokio::select! {
+            biased;
             done = self.under_claim(&run, &held) => done,
             gone = self.keep(name, &held) => Err(gone.into()),
         }

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use streams::envelope::Envelope;
-use streams::fact::{Fact, Resolved};
 use streams::memory::Memory;
+use streams::phase::Phase;
 use streams::topology::Limits;
 use tempfile::TempDir;
 
@@ -130,4 +129,24 @@ async fn a_limit_that_has_not_struck_and_a_job_that_nobody_resolved_are_left_alo
     settle_overdue(&broker, WORKSPACE, unknown, &over()).await.expect("the broker answers");
     let claim = broker.get(Bucket::Claims, &unknown.to_string()).await;
     assert!(claim.expect("the broker answers").is_none());
+}
+
+/// What a fact says that stands already counts, also for one who comes to end the job then.
+#[tokio::test]
+async fn a_job_that_is_decided_keeps_its_reason() {
+    let broker = broker();
+    let (code, message) = (Code::Rejected, "it cannot be run".to_owned());
+    let refused = Outcome::NotRun { code, message };
+    let resolved = JobId::new();
+    let fact = Resolved::passed_on(refused.clone());
+    put(&*broker, WORKSPACE, resolved, fact).await.expect("it is stored");
+    cancel(&broker, resolved).await;
+    let staged = job(&broker, Phase::Resolved).await;
+    let fact = Staged::passed_on(refused.clone());
+    put(&*broker, WORKSPACE, staged, fact).await.expect("it is stored");
+    settle_overdue(&broker, WORKSPACE, staged, &over()).await.expect("the broker answers");
+    for job in [resolved, staged] {
+        assert_eq!(outcome::<Staged>(&broker, job).await.as_ref(), Some(&refused));
+        assert_eq!(outcome::<Invoked>(&broker, job).await.as_ref(), Some(&refused));
+    }
 }

@@ -92,8 +92,7 @@ async fn decoded<S: Step>(
         Ok(false) => {}
         Ok(true) => {
             // Whoever stored the next fact may have died right after.
-            step.settled(&job).await;
-            return settle("acknowledge", delivery.ack()).await;
+            return settled(step, &job, delivery).await;
         }
         Err(error) => {
             tracing::warn!(%error, "could not look for the next fact, trying again");
@@ -128,10 +127,21 @@ async fn decoded<S: Step>(
         return give_back(delivery, Duration::from_secs(1)).await;
     }
     fault::point(S::NAME, Point::Published).await;
-    step.settled(&job).await;
+    settled(step, &job, delivery).await;
     drop(keepalive);
-    settle("acknowledge", delivery.ack()).await;
     fault::point(S::NAME, Point::Acknowledged).await;
+}
+
+/// The next fact stands: tidies up and acknowledges. What could not be tidied up is tidied up at
+/// the next delivery.
+async fn settled<S: Step>(step: &S, job: &Context, delivery: Delivery) {
+    match step.settled(job).await {
+        Ok(()) => settle("acknowledge", delivery.ack()).await,
+        Err(error) => {
+            tracing::warn!(%error, "could not tidy up after a fact, trying again");
+            give_back(delivery, Duration::from_secs(1)).await;
+        }
+    }
 }
 
 /// Whether the next fact stands already, or the job is finished altogether.
@@ -159,9 +169,9 @@ async fn publish<F: Fact>(runtime: &Runtime, next: &Envelope<F>) -> Result<(), b
         && follows.share == Share::PerWorkspace
     {
         let consumer = topology::step_consumer(follows.step, &next.workspace);
-        retried(|| runtime.broker.ensure_consumer(&consumer)).await?;
+        retried(next.job, || runtime.broker.ensure_consumer(&consumer)).await?;
     }
-    let published = retried(|| runtime.broker.publish(publication.clone())).await?;
+    let published = retried(next.job, || runtime.broker.publish(publication.clone())).await?;
     let stored = matches!(published, Published::Stored(_));
     tracing::info!(phase = %F::PHASE, stored, "fact");
     // Where another fact stood already, that one says how the job goes on.
@@ -194,8 +204,9 @@ pub(crate) async fn put<F: Fact>(
     broker.publish(envelope.publication()?).await.map(drop)
 }
 
-/// Work that took hours is not thrown away because the queue is away for a minute.
-async fn retried<T, Fut>(ask: impl FnMut() -> Fut) -> Result<T, broker::Error>
+/// Work that took hours is not thrown away because the queue is away for a minute. Each job has
+/// pauses of its own, so that not all come back at once.
+async fn retried<T, Fut>(job: JobId, ask: impl FnMut() -> Fut) -> Result<T, broker::Error>
 where
     Fut: Future<Output = Result<T, broker::Error>>,
 {
@@ -203,7 +214,8 @@ where
         .with_min_delay(Duration::from_millis(50))
         .with_max_delay(Duration::from_secs(5))
         .with_max_times(20)
-        .with_jitter();
+        .with_jitter()
+        .with_jitter_seed(job.uuid().as_u64_pair().1);
     // A stream whose servers have yet to agree on a leader looks like one that does not exist.
     let passes = |error: &broker::Error| {
         matches!(error, broker::Error::Unavailable(_) | broker::Error::Missing(_))

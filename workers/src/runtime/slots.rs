@@ -19,7 +19,7 @@ use crate::step::{Step, fits};
 use crate::steps::Invoke;
 
 /// Hints may be lost, and what another worker gives back comes without one: look so often.
-const LOOK: Duration = Duration::from_secs(2);
+pub(super) const LOOK: Duration = Duration::from_secs(2);
 
 /// A hint may come a moment before its message can be fetched: look again so soon.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -55,6 +55,7 @@ async fn turn(
     let mut look = LOOK;
     loop {
         let slot = tokio::select! {
+            biased;
             () = runtime.stop.cancelled() => return Ok(()),
             slot = Arc::clone(free).acquire_owned() => slot,
         };
@@ -65,6 +66,7 @@ async fn turn(
             None => {
                 drop(slot);
                 look = tokio::select! {
+                    biased;
                     () = runtime.stop.cancelled() => return Ok(()),
                     hint = hints.next() => {
                         hint.ok_or_else(|| Error::Unavailable("no more hints".to_owned()))?;

@@ -69,10 +69,8 @@ impl Step for Act {
         Ok(Acted { outcome, results: done.results })
     }
 
-    async fn settled(&self, job: &Context) {
-        if let Err(error) = claims::finish(&self.programs.claims, job.job).await {
-            tracing::warn!(%error, "could not mark the action's claim as done");
-        }
+    async fn settled(&self, job: &Context) -> Result<(), StepError> {
+        Ok(claims::finish(&self.programs.claims, job.job).await?)
     }
 }
 

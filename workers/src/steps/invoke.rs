@@ -120,18 +120,15 @@ impl Step for Invoke {
         fault::point(Self::NAME, Point::Claimed).await;
         // The claim is kept for as long as anything is done under it: fetching, running, saving.
         tokio::select! {
+            biased;
             done = self.under_claim(job, &fact, &snapshot, &held) => done,
             gone = self.keep(job, &held) => Err(gone),
         }
     }
 
-    async fn settled(&self, job: &Context) {
-        if let Err(error) = claims::finish(&self.claims, job.job).await {
-            tracing::warn!(%error, "could not mark the claim as done");
-        }
-        if let Err(error) = self.holds.drop_of_ended(job.job).await {
-            tracing::warn!(%error, "could not drop the hold of a job that has run");
-        }
+    async fn settled(&self, job: &Context) -> Result<(), StepError> {
+        claims::finish(&self.claims, job.job).await?;
+        Ok(self.holds.drop_of_ended(job.job).await?)
     }
 }
 

@@ -99,23 +99,15 @@ async fn ask(world: &World, broker: &Arc<dyn Broker>, event: Event) -> Result<bo
         _ => return Ok(true),
     };
     is_settled?;
-    stands(world, broker, Phase::Invoked, job).await
-}
-
-async fn stands(
-    world: &World,
-    broker: &Arc<dyn Broker>,
-    phase: Phase,
-    job: usize,
-) -> Result<bool, broker::Error> {
-    let subject = subject::fact(phase, WORKSPACE, world.plan.jobs[job].id);
-    Ok(broker.last(StreamName::of(phase), &subject).await?.is_some())
+    // Also when its facts are gone from the streams by now.
+    Ok(world.history().tells(job, Phase::Invoked))
 }
 
 /// Takes the messages of a finished job out of the streams, in the sweeper's order.
 async fn purge(world: &World, broker: &Arc<dyn Broker>, job: usize) -> Result<bool, broker::Error> {
-    if !stands(world, broker, Phase::Archived, job).await? {
-        return Ok(false);
+    let archived = subject::fact(Phase::Archived, WORKSPACE, world.plan.jobs[job].id);
+    if broker.last(StreamName::of(Phase::Archived), &archived).await?.is_none() {
+        return Ok(world.history().tells(job, Phase::Archived));
     }
     let id = world.plan.jobs[job].id;
     for phase in Phase::CHAIN {

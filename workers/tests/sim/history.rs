@@ -61,6 +61,11 @@ impl History {
         }
     }
 
+    /// Whether a job has come so far.
+    pub(crate) fn tells(&self, job: usize, phase: Phase) -> bool {
+        self.facts.iter().any(|fact| fact.job == job && fact.phase == phase)
+    }
+
     /// When what stands on a subject was stored.
     pub(crate) fn stored_at(&self, subject: &str) -> Option<Duration> {
         self.facts.iter().find(|fact| fact.subject == subject).map(|fact| fact.at)

@@ -13,7 +13,7 @@ use streams::phase::Phase;
 use streams::snapshot::ObjectRef;
 use streams::topology::Bucket;
 
-use crate::plan::{Follows, WORKSPACE};
+use crate::plan::Follows;
 use crate::world::World;
 
 /// Something that must not be.
@@ -114,8 +114,8 @@ pub(crate) fn note_unfinished(world: &World) {
 
 /// Whether something of a job may still be cleared up.
 pub(crate) fn is_busy(world: &World) -> bool {
-    let runs = world.places().iter().any(|place| place.lost.is_none() && !place.runs.is_empty());
-    runs || !world.memory.unsettled().is_empty()
+    let runs = world.places().iter().any(|place| !place.runs.is_empty());
+    (runs && world.plan.is_cleared) || !world.memory.unsettled().is_empty()
 }
 
 fn six_facts(ended: &Ended<'_>) -> Vec<String> {
@@ -279,13 +279,16 @@ fn ends_have_reasons(ended: &Ended<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
     for (job, facts) in ended.jobs.iter().enumerate() {
         let Some(archived) = &facts.archived else { continue };
-        let decided = ended.ends[job];
-        let cancelled = matches!(archived.outcome, Outcome::Cancelled { .. });
-        if cancelled != (decided == Some(Decision::Cancel)) && !is_purged(ended, job) {
-            wrong.push(format!(
-                "job {job} ended as {:?}, decided was {decided:?}",
-                archived.outcome
-            ));
+        let (decided, outcome) = (ended.ends[job], &archived.outcome);
+        let cancelled = matches!(outcome, Outcome::Cancelled { .. });
+        let has_run = facts.invoked.as_ref().is_some_and(|fact| fact.run.is_some());
+        let holds = match decided {
+            // What is refused, or cannot be run, says so whoever wants its end.
+            Some(Decision::Cancel) => cancelled || !(has_run || outcome.succeeded()),
+            Some(Decision::Closed) | None => !cancelled,
+        };
+        if !holds && !is_purged(ended, job) {
+            wrong.push(format!("job {job} ended as {outcome:?}, decided was {decided:?}"));
         }
     }
     wrong
@@ -314,11 +317,11 @@ async fn left(world: &World) -> Vec<String> {
             left.push(format!("job {number} is held"));
         }
     }
-    for (number, place) in world.places().iter().enumerate() {
+    let places = world.places();
+    for (number, place) in places.iter().enumerate().filter(|_| world.plan.is_cleared) {
         for (job, attempt) in place.runs.keys() {
             left.push(format!("place {number} has the directory of run {job}-{attempt}"));
         }
     }
-    let _ = WORKSPACE;
     left
 }

@@ -15,24 +15,6 @@ mod planted;
 mod play;
 mod process;
 mod queue;
+mod seeds;
 mod worker;
 mod world;
-
-use fixture::Fixture;
-use plan::{Follows, Plan};
-use play::play;
-
-#[test]
-fn a_quiet_world_is_as_it_must_be() {
-    let fixture = Fixture::new();
-    for follows in [Follows::Nothing, Follows::Message, Follows::Program] {
-        let played = play(Plan::quiet(2, follows), None, &fixture, true);
-        assert!(played.wrong.is_empty(), "{}", played.report());
-        let began = std::time::Instant::now();
-        for _ in 0..200 {
-            play(Plan::quiet(2, follows), None, &fixture, false);
-        }
-        eprintln!("{follows:?} {:?} a world", began.elapsed() / 200);
-        eprintln!("{}", played.report());
-    }
-}

@@ -34,8 +34,6 @@ pub(crate) struct Run {
     /// When the supervisor saw the lease renewed last.
     pub(crate) renewed: Duration,
     pub(crate) stop: Option<(Duration, String)>,
-    /// What its outcome is, once it was read: nobody writes a second one.
-    outcome: Option<Outcome>,
 }
 
 /// What ends a run.
@@ -51,7 +49,7 @@ enum Cause {
 impl Run {
     pub(crate) const fn prepared(agent: Agent, limit: Duration, lease: Duration) -> Self {
         let renewed = Duration::ZERO;
-        Self { agent, limit, lease, started: None, renewed, stop: None, outcome: None }
+        Self { agent, limit, lease, started: None, renewed, stop: None }
     }
 
     /// When and why it ends, as things stand.
@@ -85,14 +83,13 @@ impl Run {
         }
     }
 
-    pub(crate) fn life(&mut self, now: Duration) -> Life {
+    pub(crate) fn life(&self, now: Duration) -> Life {
         match self.end() {
             None => Life::Fresh,
             Some((at, _)) if at > now => Life::Running,
             Some((_, Cause::SupervisorDied)) => Life::Lost,
             Some((at, cause)) => {
-                let told = || outcome(&cause, self.agent, now.saturating_sub(at));
-                Life::Ended(Box::new(self.outcome.get_or_insert_with(told).clone()))
+                Life::Ended(Box::new(outcome(&cause, self.agent, now.saturating_sub(at))))
             }
         }
     }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 use streams::id::{Attempt, JobId};
+use streams::phase::StepName;
 use streams::snapshot::{Action, AgentSnapshot, QueueLimit, Resources, Snapshot, Spec};
 use tokio::time::Duration;
 use uuid::Uuid;
@@ -36,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) events: Vec<(Duration, Event)>,
     /// Of a hundred deliveries, so many are doubled.
     pub(crate) doubled: u64,
+    /// Whether it is waited until the directories of the runs are cleared away.
+    pub(crate) is_cleared: bool,
     /// Whether every call is noted.
     pub(crate) notes_calls: bool,
 }
@@ -228,6 +231,7 @@ impl Plan {
             faults: BTreeMap::new(),
             events: vec![(Duration::ZERO, Event::Submit(0))],
             doubled: 0,
+            is_cleared: true,
             notes_calls: false,
         }
     }
@@ -245,6 +249,7 @@ impl Plan {
             ..Self::quiet(places, Follows::Nothing)
         };
         plan.doubled = if dice.percent(30) { 20 } else { 0 };
+        plan.is_cleared = dice.percent(20);
         plan.events = events(&plan, dice);
         for _ in 0..dice.below(7) {
             let call = Call {
@@ -256,7 +261,20 @@ impl Plan {
             let call = if call.op == Op::Look { Call { nth: call.nth * 23, ..call } } else { call };
             plan.faults.insert(call, fault(dice));
         }
+        plan.keep_one_who_knows();
         plan
+    }
+
+    /// The consumer of a workspace, when it is removed, is made anew only by a worker that has known
+    /// the workspace before. So not all of them may die then.
+    fn keep_one_who_knows(&mut self) {
+        let deadly = |fault: &Fault| matches!(fault, Fault::Crash(_));
+        let is_deadly = |event: &Event| matches!(event, Event::Kill(_) | Event::LosePlace(_));
+        if self.faults.values().any(deadly) || self.events.iter().any(|(_, event)| is_deadly(event))
+        {
+            let lost = Event::LoseConsumer(StepName::Invoke as usize);
+            self.events.retain(|(_, event)| *event != lost);
+        }
     }
 
     /// How long a call takes.
@@ -336,6 +354,9 @@ fn events(plan: &Plan, dice: &mut Dice) -> Vec<(Duration, Event)> {
         }
         if plan.jobs[job].may_wait && dice.percent(50) {
             events.push((at + when(dice), Event::Overdue(job)));
+        }
+        if dice.percent(5) {
+            events.push((at + when(dice), Event::Purge(job)));
         }
         if dice.percent(8) {
             let hold = at + when(dice);

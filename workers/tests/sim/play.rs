@@ -76,9 +76,7 @@ pub(crate) fn play(
 
 fn all_archived(world: &World) -> bool {
     let history = world.history();
-    let archived =
-        |job| history.facts.iter().any(|fact| fact.job == job && fact.phase == Phase::Archived);
-    (0..world.plan.jobs.len()).all(archived)
+    (0..world.plan.jobs.len()).all(|job| history.tells(job, Phase::Archived))
 }
 
 impl Played {
