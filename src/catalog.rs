@@ -33,7 +33,7 @@ use crate::files::Files;
 use crate::records::{NewJob, Records};
 use request::Request;
 
-pub(crate) use admit::name_taken;
+pub(crate) use admit::{arrived, name_taken};
 pub(crate) use context_schema::check_schema;
 pub(crate) use environment::{MAX_VALUE_BYTES, read_stored, show_stored, stored_body};
 pub use refusal::Refusal;

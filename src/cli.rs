@@ -16,6 +16,7 @@ mod last_output;
 mod logs;
 mod pages;
 mod platform;
+mod records;
 mod register;
 mod render;
 mod rerun;
@@ -92,6 +93,9 @@ enum Command {
     Doctor(platform::Doctor),
     /// Show streams, consumers and subjects, and how the server's differ
     Topology(topology::Topology),
+    /// The records of a platform
+    #[command(subcommand)]
+    Records(records::Command),
     /// Say what a failure code means and what to do
     Explain(platform::Explain),
     /// Contexts of this client, or the platform's configuration
@@ -162,6 +166,7 @@ impl Cli {
             Command::Worker(args) => args.run(out).await,
             Command::Doctor(args) => args.run(&out).await,
             Command::Topology(args) => args.run(&out).await,
+            Command::Records(command) => command.run(&out).await,
             Command::Explain(args) => args.run(&out),
             Command::Completions(args) => args.run(&out),
             Command::Config(command) => command.run(global.flags(), &out),
@@ -188,6 +193,7 @@ impl Command {
             | Self::Worker(_)
             | Self::Doctor(_)
             | Self::Topology(_)
+            | Self::Records(_)
             | Self::Explain(_)
             | Self::Completions(_)
             | Self::Config(_) => unreachable!("handled before a session is opened"),

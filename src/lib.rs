@@ -12,6 +12,7 @@ pub mod secrets;
 pub mod records;
 
 pub mod projector;
+pub mod rebuild;
 pub mod removal;
 pub mod status;
 pub mod submission;

@@ -7,6 +7,8 @@
 mod intake;
 mod reading;
 
+pub(crate) use reading::change;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +28,9 @@ const RECORD_DUE: SignedDuration = SignedDuration::from_secs(10);
 
 /// And is looked at again after this.
 const RECORD_PAUSE: Duration = Duration::from_secs(1);
+
+/// A message that has waited for so long is worth a word.
+const BEHIND: SignedDuration = SignedDuration::from_secs(10);
 
 /// Why a batch was not taken in. It is delivered again.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +92,12 @@ async fn take_in(
     records: &Records,
     batch: Vec<Delivery>,
 ) -> Result<(), Failed> {
-    let changes: Vec<Option<Change>> = batch.iter().map(reading::change).collect();
+    let read = |delivery: &Delivery| {
+        let redelivered = delivery.times > 1;
+        change(&delivery.message).map(|change| Change { redelivered, ..change })
+    };
+    let changes: Vec<Option<Change>> = batch.iter().map(read).collect();
+    tell_lag(&batch);
     let known: Vec<Change> = changes.iter().flatten().cloned().collect();
     let Projected { messages, unknown } = records.project(&known).await?;
     // One job's messages go out one after another, since the last one is its present state.
@@ -101,7 +111,24 @@ async fn take_in(
     Ok(())
 }
 
-async fn publish(broker: &dyn Broker, messages: &[StatusMessage]) -> Result<(), Failed> {
+/// What waited for long says that the projector is behind, or was away.
+fn tell_lag(batch: &[Delivery]) {
+    let new = batch.iter().filter(|delivery| delivery.times == 1);
+    let Some(oldest) = new.map(|delivery| delivery.message.at).min() else { return };
+    let lag = Timestamp::now().duration_since(oldest);
+    if lag > BEHIND {
+        let (seconds, messages) = (lag.as_secs_f64(), batch.len());
+        tracing::warn!(lag.seconds = seconds, batch.messages = messages, "projector is behind");
+    } else {
+        tracing::trace!(lag.seconds = lag.as_secs_f64(), batch.messages = batch.len(), "batch");
+    }
+}
+
+/// Tells the world of one job, in the order of its messages. Telling it again is harmless.
+pub(crate) async fn publish(
+    broker: &dyn Broker,
+    messages: &[StatusMessage],
+) -> Result<(), status::Error> {
     for message in messages {
         let StatusMessage { job, status, phase, .. } = message;
         let message_id = format!("{job}:status:{phase}");

@@ -19,6 +19,7 @@ mod environments;
 mod filesets;
 mod jobs;
 mod projection;
+mod rebuild;
 mod secrets;
 mod workspaces;
 
@@ -28,9 +29,10 @@ pub use agents::{Agent, Agents, NewAgent};
 pub use environments::{Environment, EnvironmentKind, Environments, NewEnvironment};
 pub use error::Error;
 pub use filesets::{Fileset, FilesetChange, Filesets, NewFileset};
-pub use jobs::{Admitted, Finished, Job, Jobs, NewJob, ResultRow};
+pub use jobs::{Admitted, Due, Duty, Job, Jobs, NewJob, ResultRow, Unfinished};
 pub use page::{Cursor, Direction, Listed, Page, Select, Sort, SortKey};
 pub use projection::{Change, News, Projected, Proof};
+pub use rebuild::{Rebuilt, Told};
 pub use secrets::{NewSecret, SecretChange, SecretRow, Secrets};
 pub use workspaces::{Contents, Workspace, Workspaces};
 

@@ -276,6 +276,7 @@ impl Serving {
             broker: Arc::clone(&parts.broker),
             store: parts.store.clone(),
             retention: config.retention.clone(),
+            lost_after: Duration::from_secs(config.claims.lost_after_seconds),
         };
         let stop = self.stop.clone();
         self.tasks.spawn(async move {

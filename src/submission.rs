@@ -24,17 +24,21 @@ pub enum Error {
 
 /// Publishes the first fact of a job. Doing it again is harmless while the job's facts stand.
 pub async fn submit(broker: &dyn Broker, store: &Store, job: &Job) -> Result<(), Error> {
+    broker.publish(first_fact(store, job).await?.publication()?).await?;
+    Ok(())
+}
+
+/// The first fact of a job, in its envelope.
+pub async fn first_fact(store: &Store, job: &Job) -> Result<Envelope<Submitted>, Error> {
     let recorded = serde_json::to_value(recorded(job))?;
     let record = store.part(&key::record(&job.workspace, job.id), recorded).await?;
-    let envelope = Envelope {
+    Ok(Envelope {
         job: job.id,
         workspace: job.workspace.clone(),
         at: job.created_at,
         traceparent: None,
         fact: Submitted { spec: None, name: Some(job.name.clone()), record: Some(record) },
-    };
-    broker.publish(envelope.publication()?).await?;
-    Ok(())
+    })
 }
 
 fn recorded(job: &Job) -> Recorded {

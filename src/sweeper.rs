@@ -1,24 +1,33 @@
-//! The sweeper: does again what a process that died may have left undone, removes messages of
-//! jobs that were finished long enough ago, and what was begun in the object store and left.
+//! The sweeper: does again what a process that died may have left undone, ends jobs that no worker
+//! brings to their end, removes messages of jobs that were finished long enough ago, and what was
+//! begun in the object store and left.
 //!
 //! Each thing that it does may be done any number of times, also by several sweepers at once.
 
 mod unfinished;
+mod vanished;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use streams::broker::{self, Broker};
 use streams::claim::Decision;
+use streams::id::JobId;
+use streams::phase::Phase;
+use streams::subject;
+use streams::topology::StreamName;
 use tokio_util::sync::CancellationToken;
-use workers::control::{settle_cancel, settle_overdue};
+use workers::control::{self, LostClaims, settle_cancel, settle_overdue};
 use workers::ends::Ends;
-use workers::store::Store;
+use workers::step::StepError;
+use workers::store::{self, Store, key};
 
 use crate::config::Retention;
-use crate::records::{self, Job, Records};
+use crate::records::{self, Due, Duty, Records};
 use crate::{removal, submission};
+use vanished::Vanished;
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(5);
@@ -29,11 +38,15 @@ const LOOK_FOR_OVERDUE: Duration = Duration::from_secs(1);
 /// A submission is published right after its record; only one that is older was forgotten.
 const FORGOTTEN: SignedDuration = SignedDuration::from_secs(5);
 
-/// Jobs that are taken on at one look, of each kind.
-const AT_ONCE: u32 = 100;
+/// A cancelled job whose agent has ended is taken further by workers long before this.
+const UNATTENDED: Duration = Duration::from_secs(30);
 
-/// How often so many when they are to be ended.
-const ENDING_PAGES: usize = 100;
+/// Jobs of a page, and the pages of one look.
+const PAGE: u32 = 100;
+const PAGES: usize = 100;
+
+/// When so many jobs fail one after another, it is not because of the jobs.
+const IN_A_ROW: u32 = 5;
 
 /// What it works on.
 pub struct Sweeper {
@@ -45,9 +58,11 @@ pub struct Sweeper {
     pub store: Store,
     /// How long messages stay.
     pub retention: Retention,
+    /// How long a claim stays as it is until its worker is taken to be gone.
+    pub lost_after: Duration,
 }
 
-/// Why a look was broken off; the next one begins anew.
+/// Why something was not done; the next look begins anew.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -57,6 +72,10 @@ enum Error {
     #[error(transparent)]
     Submission(#[from] submission::Error),
     #[error(transparent)]
+    Step(#[from] StepError),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    #[error(transparent)]
     Removal(#[from] removal::Error),
 }
 
@@ -65,117 +84,180 @@ impl Sweeper {
     pub async fn run(self, stop: CancellationToken) {
         let age = Duration::from_secs(self.retention.unfinished_seconds);
         let store = unfinished::sweep(&self.store, age);
-        let looking = async { tokio::join!(self.look_for_all(), self.look_for_overdue(), store) };
+        let vanished =
+            Vanished { records: &self.records, broker: &self.broker, store: &self.store };
+        let looking = async {
+            tokio::join!(self.look_for_all(), self.look_for_overdue(), store, vanished.sweep())
+        };
         tokio::select! {
             () = stop.cancelled() => {}
-            ((), (), ()) = looking => {}
+            ((), (), (), ()) = looking => {}
         }
     }
 
     async fn look_for_all(&self) {
+        let lost = LostClaims::new(Arc::clone(&self.broker), self.lost_after);
         loop {
             tokio::time::sleep(LOOK).await;
-            self.look().await;
+            self.look(&lost).await;
         }
     }
 
     async fn look_for_overdue(&self) {
+        let none = LostClaims::new(Arc::clone(&self.broker), self.lost_after);
         loop {
             tokio::time::sleep(LOOK_FOR_OVERDUE).await;
-            told("end jobs that were not started in time", self.settle_overdue().await);
+            let swept = self.sweep(Duty::Start, Timestamp::now(), &none).await;
+            told(words(Duty::Start), swept.map(drop));
         }
     }
 
     /// One failure does not keep the other kinds of work from being done.
-    async fn look(&self) {
-        let outcomes = [
-            ("publish submissions", self.publish_forgotten().await),
-            ("settle cancelled jobs", self.settle_cancelled().await),
-            ("finish deletions", self.finish_deletions().await),
-            ("remove old messages", self.remove_old().await),
-        ];
-        for (what, outcome) in outcomes {
-            told(what, outcome);
+    async fn look(&self, lost: &LostClaims) {
+        for (duty, before) in [
+            (Duty::Publish, Ok(Some(Timestamp::now() - FORGOTTEN))),
+            (Duty::Cancel, Ok(Some(Timestamp::MAX))),
+            (Duty::Delete, Ok(Some(Timestamp::MAX))),
+            (Duty::Purge, self.old().await),
+        ] {
+            let swept = match before {
+                Ok(Some(before)) => self.sweep(duty, before, lost).await,
+                Ok(None) => continue,
+                Err(error) => Err(error),
+            };
+            if let (Duty::Cancel, Ok(jobs)) = (duty, &swept) {
+                lost.keep_only(jobs);
+            }
+            told(words(duty), swept.map(drop));
         }
     }
 
-    /// Records of which no fact was seen: their server died between commit and publication.
-    async fn publish_forgotten(&self) -> Result<(), Error> {
-        let before = Timestamp::now() - FORGOTTEN;
-        for job in self.records.jobs().unpublished(before, AT_ONCE).await? {
+    /// Does one thing for every job that wants it, and says which those were. A job for which it
+    /// cannot be done does not hide those behind it.
+    async fn sweep(
+        &self,
+        duty: Duty,
+        before: Timestamp,
+        lost: &LostClaims,
+    ) -> Result<HashSet<JobId>, Error> {
+        let (mut last, mut failed, mut seen) = (None, 0, HashSet::new());
+        for _ in 0..PAGES {
+            let page = self.records.jobs().due(duty, before, last.as_ref(), PAGE).await?;
+            for job in &page {
+                seen.insert(job.id);
+                match self.perform(duty, job, lost).await {
+                    Ok(()) => failed = 0,
+                    Err(error) if failed + 1 == IN_A_ROW => return Err(error),
+                    Err(error) => {
+                        failed += 1;
+                        let what = words(duty);
+                        tracing::warn!(job.id = %job.id, %error, "sweeper could not {what}");
+                    }
+                }
+            }
+            last = page.into_iter().last();
+            if last.is_none() {
+                break;
+            }
+        }
+        Ok(seen)
+    }
+
+    async fn perform(&self, duty: Duty, job: &Due, lost: &LostClaims) -> Result<(), Error> {
+        match duty {
+            Duty::Publish => self.publish(job).await,
+            Duty::Cancel => self.cancel(job, lost).await,
+            Duty::Start => self.end_overdue(job).await,
+            Duty::Delete => self.delete(job).await,
+            Duty::Purge => self.purge(job).await,
+        }
+    }
+
+    /// Its server died between commit and publication.
+    async fn publish(&self, job: &Due) -> Result<(), Error> {
+        if let Some(job) = self.records.jobs().by_id(job.id).await? {
             submission::submit(&*self.broker, &self.store, &job).await?;
             tracing::info!(job.id = %job.id, "published a submission that was not seen yet");
         }
         Ok(())
     }
 
-    /// Jobs that are to be cancelled and that no worker has begun with.
-    ///
-    /// The API decides in `ends` first and records it then. A server that died between the two
-    /// left a job that is not listed here: the step that comes to it reads `ends` and ends it.
-    async fn settle_cancelled(&self) -> Result<(), Error> {
+    /// Whoever cancels a job settles its claim at once. A job is left that was not resolved then,
+    /// whose server died over it, or whose worker has the agent in hand; that one may be gone, and
+    /// so may those who should take the job further.
+    async fn cancel(&self, job: &Due, lost: &LostClaims) -> Result<(), Error> {
+        let (workspace, id) = (&job.workspace, job.id);
+        // It is decided, unless the queue lost its keys.
         let ends = Ends::new(Arc::clone(&self.broker));
-        let mut last = None;
-        // A job stays listed until it has ended: those in front must not hide the others.
-        for _ in 0..ENDING_PAGES {
-            let jobs = self.records.jobs().cancelling(last.as_ref(), AT_ONCE).await?;
-            for Job { id, workspace, .. } in &jobs {
-                // It is decided, unless the queue lost its keys.
-                if ends.decide(*id, Decision::Cancel, "sweeper").await? == Decision::Cancel {
-                    settle_cancel(&self.broker, workspace, *id).await?;
-                }
-            }
-            last = jobs.into_iter().last();
-            if last.is_none() {
-                break;
-            }
+        if ends.decide(id, Decision::Cancel, "sweeper").await? == Decision::Cancel {
+            settle_cancel(&self.broker, workspace, id).await?;
+            lost.settle_cancel(workspace, id).await?;
+        }
+        let unattended = UNATTENDED.min(self.lost_after);
+        Ok(control::finish(&self.broker, &self.store, workspace, id, unattended).await?)
+    }
+
+    /// Whether its agent was started in time is decided by the claim: a job that was started and
+    /// is not known to be stays listed, and nothing comes of it.
+    async fn end_overdue(&self, job: &Due) -> Result<(), Error> {
+        let Some(job) = self.records.jobs().by_id(job.id).await? else { return Ok(()) };
+        let limit = job.snapshot.as_ref().and_then(|snapshot| snapshot.queue_limit);
+        match limit {
+            Some(limit) => Ok(settle_overdue(&self.broker, &job.workspace, job.id, &limit).await?),
+            None => Ok(()),
+        }
+    }
+
+    async fn delete(&self, job: &Due) -> Result<(), Error> {
+        let (records, store) = (&self.records, &self.store);
+        match removal::remove(records, store, &*self.broker, &job.workspace, job.id).await {
+            // Another sweeper was quicker.
+            Err(removal::Error::Records(records::Error::NotFound)) => Ok(()),
+            removed => Ok(removed?),
+        }
+    }
+
+    /// Of a finished job beyond the limits of time and number.
+    async fn purge(&self, job: &Due) -> Result<(), Error> {
+        self.keep_last_fact(job).await?;
+        removal::purge(&*self.broker, &job.workspace, job.id).await?;
+        if !self.records.jobs().set_purged(job.id).await? {
+            // It was deleted meanwhile, and nothing of it may stay.
+            self.store.delete(&key::last_fact(&job.workspace, job.id)).await?;
         }
         Ok(())
     }
 
-    /// Jobs whose agent was not started in time. Whether it was is decided by the claim: a job
-    /// that was started and is not known to be stays listed here, and nothing comes of it.
-    async fn settle_overdue(&self) -> Result<(), Error> {
-        let (now, mut last) = (Timestamp::now(), None);
-        for _ in 0..ENDING_PAGES {
-            let jobs = self.records.jobs().overdue(now, last.as_ref(), AT_ONCE).await?;
-            for Job { id, workspace, snapshot, .. } in &jobs {
-                if let Some(limit) = snapshot.as_ref().and_then(|snapshot| snapshot.queue_limit) {
-                    settle_overdue(&self.broker, workspace, *id, &limit).await?;
-                }
-            }
-            last = jobs.into_iter().last();
-            if last.is_none() {
-                break;
-            }
+    /// The manifest holds the other five; with this one the record can be made anew exactly.
+    async fn keep_last_fact(&self, job: &Due) -> Result<(), Error> {
+        let subject = subject::fact(Phase::Archived, &job.workspace, job.id);
+        let last = self.broker.last(StreamName::of(Phase::Archived), &subject).await?;
+        if let Some(last) = last {
+            self.store.put(&key::last_fact(&job.workspace, job.id), last.payload).await?;
         }
         Ok(())
     }
 
-    /// Jobs whose deletion was begun.
-    async fn finish_deletions(&self) -> Result<(), Error> {
-        for Job { id, workspace, .. } in self.records.jobs().tombstoned(AT_ONCE).await? {
-            removal::remove(&self.records, &self.store, &*self.broker, &workspace, id).await?;
-        }
-        Ok(())
-    }
-
-    /// Finished jobs beyond the limits of time and number.
-    async fn remove_old(&self) -> Result<(), Error> {
+    /// Finished jobs that ended before this have been kept long enough, or are too many.
+    async fn old(&self) -> Result<Option<Timestamp>, Error> {
         let age = i64::try_from(self.retention.finished_seconds).unwrap_or(i64::MAX / 2);
-        let jobs = self.records.jobs();
-        let mut old = match Timestamp::now().checked_sub(SignedDuration::from_secs(age)) {
-            Ok(before) => jobs.finished_before(before, AT_ONCE).await?,
-            // Longer than there is time: nothing is that old.
-            Err(_) => Vec::new(),
-        };
+        // Longer than there is time: nothing is that old.
+        let aged = Timestamp::now().checked_sub(SignedDuration::from_secs(age)).ok();
         let keep = u32::try_from(self.retention.finished_jobs).unwrap_or(u32::MAX);
-        old.extend(jobs.finished_beyond(keep, AT_ONCE).await?);
-        for job in old {
-            removal::purge(&*self.broker, &job.workspace, job.id).await?;
-            jobs.set_purged(job.id).await?;
-        }
-        Ok(())
+        let beyond = self.records.jobs().ended_beyond(keep).await?;
+        // Also that one itself.
+        let beyond = beyond.map(|at| at + SignedDuration::from_micros(1));
+        Ok(aged.max(beyond))
+    }
+}
+
+const fn words(duty: Duty) -> &'static str {
+    match duty {
+        Duty::Publish => "publish submissions",
+        Duty::Cancel => "settle cancelled jobs",
+        Duty::Start => "end jobs that were not started in time",
+        Duty::Delete => "finish deletions",
+        Duty::Purge => "remove old messages",
     }
 }
 

@@ -81,32 +81,43 @@ impl CatalogService {
         snapshot: Result<Snapshot, String>,
         submitted: &Submitted,
     ) -> Result<Admitted, Unavailable> {
-        let resolved = snapshot.as_ref().ok();
-        let request = match (resolved, &submitted.spec) {
-            (Some(snapshot), _) => snapshot.spec.request.clone(),
-            (None, Some(spec)) => Value::Object(spec.clone()),
-            (None, None) => Value::Null,
-        };
-        // One that is refused for its depth would make a list with this job unreadable.
-        let request = if shape::too_deep(&request, &[]).is_some() { Value::Null } else { request };
-        let new = NewJob {
-            id: job,
-            workspace: workspace.to_owned(),
-            name,
-            description: None,
-            project: None,
-            source: SOURCE.to_owned(),
-            agent_ref: resolved.and_then(|snapshot| snapshot.spec.agent_ref.clone()),
-            request,
-            snapshot,
-            ownership: None,
-            custom_fields: None,
-            output_location: None,
-            submission: None,
-            rerun_of: None,
-            created_at: Timestamp::now(),
-        };
+        let new = arrived(job, workspace, name, snapshot, submitted);
         self.records.jobs().admit(new).await.map_err(unavailable)
+    }
+}
+
+/// The record of a job that came as a fact.
+pub(crate) fn arrived(
+    job: JobId,
+    workspace: &str,
+    name: String,
+    snapshot: Result<Snapshot, String>,
+    submitted: &Submitted,
+) -> NewJob {
+    let resolved = snapshot.as_ref().ok();
+    let request = match (resolved, &submitted.spec) {
+        (Some(snapshot), _) => snapshot.spec.request.clone(),
+        (None, Some(spec)) => Value::Object(spec.clone()),
+        (None, None) => Value::Null,
+    };
+    // One that is refused for its depth would make a list with this job unreadable.
+    let request = if shape::too_deep(&request, &[]).is_some() { Value::Null } else { request };
+    NewJob {
+        id: job,
+        workspace: workspace.to_owned(),
+        name,
+        description: None,
+        project: None,
+        source: SOURCE.to_owned(),
+        agent_ref: resolved.and_then(|snapshot| snapshot.spec.agent_ref.clone()),
+        request,
+        snapshot,
+        ownership: None,
+        custom_fields: None,
+        output_location: None,
+        submission: None,
+        rerun_of: None,
+        created_at: Timestamp::now(),
     }
 }
 

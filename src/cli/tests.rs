@@ -25,6 +25,7 @@ fn documented_commands_are_accepted() {
     accepts("worker --steps resolve,stage,invoke,act,archive --slots 4");
     accepts("doctor");
     accepts("topology --diagram");
+    accepts("records rebuild --data-dir d --config f");
     accepts("explain timeout");
     accepts("config view");
     accepts("config set --base-url http://h:1 --workspace w");

@@ -28,6 +28,7 @@ pub(super) fn all() -> Vec<Route> {
         head("/", platform::home, "Says so without a word"),
         get("/health/live", platform::live, "Whether the process answers"),
         get("/health/ready", platform::ready, "Whether a job would be accepted"),
+        get("/health/projection", platform::projection, "How far the records are behind the queue"),
         get("/status", platform::status, "Which parts answer"),
         get("/cluster-info", platform::cluster_info, "The version"),
         get("/openapi.json", openapi::document, "This document"),

@@ -1,7 +1,7 @@
-//! Reading deliveries: what a message says of its job, if it says anything to the projector.
+//! Reading messages: what a message says of its job, if it says anything to the projector.
 
 use serde_json::Value;
-use streams::broker::Delivery;
+use streams::broker::Stored;
 use streams::envelope::{Envelope, Undecodable};
 use streams::fact::{Acted, Archived, Fact, Invoked, Resolved, Staged, Submitted};
 use streams::outcome::Status;
@@ -12,39 +12,39 @@ use streams::subject;
 use crate::records::{Change, News, Proof};
 use crate::status::is_ours;
 
-/// What the delivery changes; `None` when there is nothing in it for the records.
-pub(super) fn change(delivery: &Delivery) -> Option<Change> {
-    match subject::parse_fact(&delivery.message.subject) {
-        Ok(parsed) => fact(parsed.phase, delivery)
-            .inspect_err(|error| {
-                let subject = &delivery.message.subject;
-                tracing::warn!(subject, %error, "message is passed over");
-            })
-            .ok(),
-        Err(_) => told(delivery),
-    }
+/// What a message changes, as one that was not delivered before; `None` when there is nothing in
+/// it for the records.
+pub(crate) fn change(message: &Stored) -> Option<Change> {
+    let read = match subject::parse_fact(&message.subject) {
+        Ok(parsed) => fact(parsed.phase, message).map(Some).map_err(|error| error.to_string()),
+        Err(_) => told(message).map_err(|error| error.to_string()),
+    };
+    read.inspect_err(|error| {
+        tracing::warn!(subject = message.subject, %error, "message is passed over");
+    })
+    .ok()
+    .flatten()
 }
 
-fn fact(phase: Phase, delivery: &Delivery) -> Result<Change, Undecodable> {
+fn fact(phase: Phase, message: &Stored) -> Result<Change, Undecodable> {
     match phase {
-        Phase::Submitted => proof(delivery, |_: Submitted, _| {}),
-        Phase::Resolved => proof(delivery, |_: Resolved, _| {}),
-        Phase::Staged => proof(delivery, |fact: Staged, proof| {
+        Phase::Submitted => proof(message, |_: Submitted, _| {}),
+        Phase::Resolved => proof(message, |_: Resolved, _| {}),
+        Phase::Staged => proof(message, |fact: Staged, proof| {
             proof.results = fact.input_workdir.into_iter().collect();
         }),
-        Phase::Invoked => proof(delivery, |fact: Invoked, proof| {
+        Phase::Invoked => proof(message, |fact: Invoked, proof| {
             (proof.run, proof.attempts, proof.results) = (fact.run, fact.attempts, fact.results);
         }),
-        Phase::Acted => proof(delivery, |fact: Acted, proof| proof.results = fact.results),
-        Phase::Archived => proof(delivery, |_: Archived, _| {}),
+        Phase::Acted => proof(message, |fact: Acted, proof| proof.results = fact.results),
+        Phase::Archived => proof(message, |_: Archived, _| {}),
     }
 }
 
 fn proof<F: Fact>(
-    delivery: &Delivery,
+    message: &Stored,
     fill: impl FnOnce(F, &mut Proof),
 ) -> Result<Change, Undecodable> {
-    let message = &delivery.message;
     let envelope = Envelope::<F>::decode(&message.subject, &message.payload, message.at)?;
     let mut proof = Proof {
         phase: F::PHASE,
@@ -58,37 +58,33 @@ fn proof<F: Fact>(
         job: envelope.job,
         workspace: envelope.workspace,
         at: envelope.at,
-        redelivered: delivery.times > 1,
+        redelivered: false,
         news: News::Fact(proof),
     })
 }
 
 /// The news of the agent's worker. Our own messages come by here as well.
-fn told(delivery: &Delivery) -> Option<Change> {
-    let message: StatusMessage = serde_json::from_slice(&delivery.message.payload)
-        .inspect_err(|error| {
-            let subject = &delivery.message.subject;
-            tracing::warn!(subject, %error, "message is passed over");
-        })
-        .ok()?;
-    let belongs = subject::status(&message.workspace, message.job) == delivery.message.subject;
+fn told(message: &Stored) -> serde_json::Result<Option<Change>> {
+    let subject = &message.subject;
+    let message: StatusMessage = serde_json::from_slice(&message.payload)?;
+    let belongs = subject::status(&message.workspace, message.job) == *subject;
     if is_ours(&message) || !belongs {
-        return None;
+        return Ok(None);
     }
     let mut details = message.details;
     if !message.message.is_empty() {
         details.entry("message").or_insert(Value::String(message.message));
     }
-    let news = match message.status {
-        Status::Active => News::Running { attempt: message.attempt?, details },
-        Status::Pending => News::Waiting { details },
-        _ => return None,
+    let news = match (message.status, message.attempt) {
+        (Status::Active, Some(attempt)) => News::Running { attempt, details },
+        (Status::Pending, _) => News::Waiting { details },
+        _ => return Ok(None),
     };
-    Some(Change {
+    Ok(Some(Change {
         job: message.job,
         workspace: message.workspace,
         at: message.at,
-        redelivered: delivery.times > 1,
+        redelivered: false,
         news,
-    })
+    }))
 }

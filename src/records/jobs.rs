@@ -4,9 +4,12 @@
 //! a database; [`super::projection`] brings the two together.
 
 mod admission;
+mod due;
 mod ending;
 pub(super) mod life;
+mod quarantine;
 mod results;
+mod unfinished;
 
 use std::collections::BTreeMap;
 
@@ -21,10 +24,13 @@ use streams::outcome::{Outcome, Status};
 use streams::phase::Phase;
 use streams::snapshot::{Snapshot, Spec};
 
+pub(super) use admission::insert;
 pub use admission::{Admitted, NewJob};
-pub use ending::Finished;
+pub use due::{Due, Duty};
+pub(super) use ending::ask;
 pub use results::ResultRow;
 pub(super) use results::list as list_results;
+pub use unfinished::Unfinished;
 
 use super::listing::List;
 use super::statement::{Row, Statement, assembled, sql};
@@ -88,6 +94,8 @@ pub struct Job {
     pub cancel_requested: bool,
     /// Whether somebody keeps it from being started.
     pub hold: Hold,
+    /// When its agent must have been started at the latest.
+    pub start_by: Option<Timestamp>,
     /// When it was admitted.
     pub created_at: Timestamp,
     /// The same; its status does not move it.
@@ -164,7 +172,12 @@ fn whole(condition: &str) -> Statement {
     assembled(format!("SELECT * FROM {WHOLE} WHERE {condition}"))
 }
 
+/// A row that cannot be read stands for a job with an error, so that no list fails for its sake.
 fn read(row: &Row) -> Result<Job> {
+    whole_job(row).or_else(|error| quarantine::read(row, &error))
+}
+
+fn whole_job(row: &Row) -> Result<Job> {
     let life = Life::read(row)?;
     let snapshot: Option<Snapshot> = row.optional_json("snapshot")?;
     Ok(Job {
@@ -191,6 +204,7 @@ fn read(row: &Row) -> Result<Job> {
         rerun_of: row.optional_word("rerun_of")?,
         cancel_requested: life.facts.cancel_requested,
         hold: life.facts.hold,
+        start_by: row.optional_time("start_by")?,
         created_at: row.time("created_at")?,
         updated_at: row.time("updated_at")?,
         started_at: life.started_at(),

@@ -97,16 +97,21 @@ pub(super) async fn project(records: &Records, changes: &[Change]) -> Result<Pro
     for change in changes {
         by_job.entry(change.job).or_default().push(change.clone());
     }
-    for changes in by_job.values_mut() {
-        changes.sort_by_key(Change::place);
-    }
+    by_job.values_mut().for_each(|changes| in_order(changes));
     if by_job.is_empty() {
         return Ok(Projected::default());
     }
     records.write(by_job, |by_job, db| apply(by_job, db).boxed()).await
 }
 
-async fn apply(by_job: &BTreeMap<JobId, Vec<Change>>, db: &mut AnyConnection) -> Result<Projected> {
+pub(super) fn in_order(changes: &mut [Change]) {
+    changes.sort_by_key(Change::place);
+}
+
+pub(super) async fn apply(
+    by_job: &BTreeMap<JobId, Vec<Change>>,
+    db: &mut AnyConnection,
+) -> Result<Projected> {
     let mut projected =
         Projected { messages: Vec::new(), unknown: by_job.keys().copied().collect() };
     for mut life in lives(by_job.keys(), db).await? {

@@ -210,6 +210,11 @@ impl Row {
         time(column, self.int(column)?)
     }
 
+    /// A time that may be absent.
+    pub(super) fn optional_time(&self, column: &str) -> Result<Option<Timestamp>> {
+        self.optional_int(column)?.map(|at| time(column, at)).transpose()
+    }
+
     /// A document.
     pub(super) fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T> {
         serde_json::from_str(&self.text(column)?).map_err(|error| corrupt(column, &error))

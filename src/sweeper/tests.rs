@@ -28,7 +28,7 @@ async fn jobs_that_are_stuck_do_not_hide_those_behind_them() {
     let (records, _directory) = crate::records::tests::sqlite().await;
     let broker = Memory::new(Limits::default());
     let mut ids = Vec::new();
-    for n in 0..=AT_ONCE {
+    for n in 0..=PAGE {
         let job = admit(&records, &format!("cancelled-{n:03}")).await;
         records.jobs().request_cancel(job.id).await.expect("it is noted");
         ids.push(job.id);
@@ -52,8 +52,11 @@ async fn jobs_that_are_stuck_do_not_hide_those_behind_them() {
         broker: Arc::new(broker.clone()),
         store: no_store(),
         retention: Retention::default(),
+        lost_after: Duration::from_secs(900),
     };
-    sweeper.settle_cancelled().await.expect("records and queue answer");
+    let lost = LostClaims::new(Arc::clone(&sweeper.broker), sweeper.lost_after);
+    let swept = sweeper.sweep(Duty::Cancel, Timestamp::MAX, &lost).await;
+    assert_eq!(swept.expect("records and queue answer").len(), ids.len());
     let invoked = subject::fact(Phase::Invoked, "default", last);
     let stored = broker.last(StreamName::of(Phase::Invoked), &invoked).await;
     let stored = stored.expect("the queue answers").expect("the job is settled");

@@ -204,7 +204,11 @@ impl Broker for JetStream {
     }
 
     async fn consumers(&self, stream: StreamName) -> Result<Vec<String>, Error> {
-        self.stream(stream).await?.consumer_names().try_collect().await.map_err(unavailable)
+        let names = self.stream(stream).await?.consumer_names();
+        let names: Vec<String> = names.try_collect().await.map_err(unavailable)?;
+        // One that somebody removed is made again by whoever asks for it.
+        self.consumers.lock().await.retain(|it, _| it.stream != stream || names.contains(&it.name));
+        Ok(names)
     }
 
     async fn lag(&self, spec: &ConsumerSpec) -> Result<Lag, Error> {

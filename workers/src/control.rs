@@ -1,12 +1,18 @@
 //! What the control plane does in the place of a worker: ends a job whose agent nobody has
-//! started, because it was cancelled or because its time to be started is over.
+//! started, because it was cancelled or because its time to be started is over; and, in files of
+//! their own, jobs whose worker, facts or further steps are gone.
 //!
 //! The claim decides between the two sides. A worker notes in it, right before, that it starts
 //! the agent; here it is settled instead. Each is one write upon exactly what was read, so either
 //! the agent runs and nothing is done here, or it is never started.
 
+mod lost;
+mod unattended;
+mod vanished;
+
 use std::sync::Arc;
 
+use bytes::Bytes;
 use streams::broker::{Broker, Error};
 use streams::claim::{self, Claim, Decision};
 use streams::code::Code;
@@ -17,6 +23,10 @@ use streams::outcome::Outcome;
 use streams::snapshot::QueueLimit;
 use streams::subject;
 use streams::topology::{Bucket, StreamName};
+
+pub use lost::LostClaims;
+pub use unattended::finish;
+pub use vanished::{give_up, is_vanished};
 
 use crate::ends::Ends;
 use crate::holds::Holds;
@@ -87,16 +97,16 @@ async fn settle(
     job: JobId,
     limit: Option<&QueueLimit>,
 ) -> Result<(), Error> {
-    if stands::<Invoked>(&**broker, workspace, job).await?.is_some() {
+    if stands(&**broker, Phase::Invoked, workspace, job).await? {
         return Ok(());
     }
-    let staged = stands::<Staged>(&**broker, workspace, job).await?;
-    let resolved = stands::<Resolved>(&**broker, workspace, job).await?;
+    let staged = fact::<Staged>(&**broker, workspace, job).await?;
+    let resolved = fact::<Resolved>(&**broker, workspace, job).await?;
     let is_staged = staged.is_some();
     // What is decided already goes its way, and no fact after it says otherwise.
     let decided = match (staged, resolved) {
-        (Some(staged), _) => staged.outcome,
-        (None, Some(resolved)) => resolved.outcome,
+        (Some(staged), _) => staged.fact.outcome,
+        (None, Some(resolved)) => resolved.fact.outcome,
         (None, None) => return Ok(()),
     };
     let outcome = match (decided, limit) {
@@ -113,19 +123,29 @@ async fn settle(
 }
 
 /// A fact of a job, if it stands.
-async fn stands<F: Fact>(
+async fn fact<F: Fact>(
     broker: &dyn Broker,
     workspace: &str,
     job: JobId,
-) -> Result<Option<F>, Error> {
+) -> Result<Option<Envelope<F>>, Error> {
     let subject = subject::fact(F::PHASE, workspace, job);
     let Some(stored) = broker.last(StreamName::of(F::PHASE), &subject).await? else {
         return Ok(None);
     };
-    let read = Envelope::<F>::decode(&subject, &stored.payload, stored.at);
+    let read = Envelope::decode(&subject, &stored.payload, stored.at);
     let refused =
         |error: Undecodable| Error::Refused { what: subject.clone(), reason: error.to_string() };
-    Ok(Some(read.map_err(refused)?.fact))
+    read.map(Some).map_err(refused)
+}
+
+async fn stands(
+    broker: &dyn Broker,
+    phase: Phase,
+    workspace: &str,
+    job: JobId,
+) -> Result<bool, Error> {
+    let subject = subject::fact(phase, workspace, job);
+    Ok(broker.last(StreamName::of(phase), &subject).await?.is_some())
 }
 
 /// Settles the claim, so that no worker ever starts the agent; `false` when one has, or may have.
@@ -133,11 +153,18 @@ async fn bar(broker: &dyn Broker, job: JobId) -> Result<bool, Error> {
     let key = claim::agent_key(job);
     for _ in 0..TRIES {
         let written = match broker.get(Bucket::Claims, &key).await? {
-            None => broker.create(Bucket::Claims, &key, settled().into()).await?,
+            None => broker.create(Bucket::Claims, &key, encode(&settled(Attempt::FIRST))).await?,
             Some(entry) => match serde_json::from_slice::<Claim>(&entry.value) {
                 Ok(claim) if claim.settled => return Ok(true),
                 Ok(claim) if is_untouched(&claim) => {
-                    broker.update(Bucket::Claims, &key, settled().into(), entry.revision).await?
+                    broker
+                        .update(
+                            Bucket::Claims,
+                            &key,
+                            encode(&settled(Attempt::FIRST)),
+                            entry.revision,
+                        )
+                        .await?
                 }
                 _ => return Ok(false),
             },
@@ -154,10 +181,14 @@ fn is_untouched(claim: &Claim) -> bool {
     claim.attempt == Attempt::FIRST && !claim.started && !claim.lost
 }
 
-fn settled() -> Vec<u8> {
-    let claim = Claim { done: true, settled: true, ..Claim::new(HERE, HERE) };
+/// A claim under which nothing is started any more.
+fn settled(attempt: Attempt) -> Claim {
+    Claim { attempt, done: true, settled: true, ..Claim::new(HERE, HERE) }
+}
+
+fn encode(claim: &Claim) -> Bytes {
     // Names, numbers and times always have a JSON form.
-    serde_json::to_vec(&claim).unwrap_or_default()
+    serde_json::to_vec(claim).unwrap_or_default().into()
 }
 
 #[cfg(test)]

@@ -128,12 +128,15 @@ impl Context {
 
     /// An earlier fact of this job.
     pub async fn fact<F: Fact>(&self) -> Result<F, StepError> {
+        Ok(self.envelope().await?.fact)
+    }
+
+    /// The same with what its message says about it.
+    pub(crate) async fn envelope<F: Fact>(&self) -> Result<Envelope<F>, StepError> {
         let subject = subject::fact(F::PHASE, &self.workspace, self.job);
         let stored = self.facts.last(StreamName::of(F::PHASE), &subject).await?;
         let stored = stored.ok_or_else(|| StepError::retry(format!("no fact on {subject}")))?;
-        Envelope::<F>::decode(&subject, &stored.payload, stored.at)
-            .map(|envelope| envelope.fact)
-            .map_err(StepError::retry)
+        Envelope::decode(&subject, &stored.payload, stored.at).map_err(StepError::retry)
     }
 
     /// What the job runs, from its `resolved` fact.

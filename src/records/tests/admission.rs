@@ -72,14 +72,17 @@ async fn not_again(records: &Records) {
     assert_eq!(jobs.by_id(job.id).await.expect("the database answers"), None);
     assert!(matches!(jobs.get("default", "deleted").await, Err(Error::NotFound)));
     assert_eq!(jobs.admit(again.clone()).await.expect("it is answered"), Admitted::Deleted);
-    let waiting = jobs.tombstoned(10).await.expect("they are listed");
-    assert_eq!(waiting.iter().map(|it| it.id).collect::<Vec<_>>(), [job.id]);
+    let waiting = async || {
+        let found = jobs.due(Duty::Delete, jiff::Timestamp::MAX, None, 10).await;
+        found.expect("they are listed").into_iter().map(|it| it.id).collect::<Vec<_>>()
+    };
+    assert_eq!(waiting().await, [job.id]);
 
     admit(records, "deleted").await;
     for _ in 0..2 {
         jobs.forget(job.id).await.expect("it may be repeated");
     }
-    assert!(jobs.tombstoned(10).await.expect("they are listed").is_empty());
+    assert_eq!(waiting().await, []);
     assert_eq!(jobs.admit(again).await.expect("it is answered"), Admitted::Deleted);
     let nobody = jobs.tombstone(JobId::new()).await;
     assert!(matches!(nobody, Err(Error::NotFound)), "{nobody:?}");

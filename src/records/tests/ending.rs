@@ -35,14 +35,16 @@ async fn overdue(records: &Records) {
             project(records, &[fact(new.id, Phase::Resolved, &Outcome::Succeeded)]).await;
         }
     }
-    let listed = async |after: Option<&Job>, limit| {
-        let found = jobs.overdue(second(100), after, limit).await.expect("they are listed");
-        found.into_iter().map(|it| it.id).collect::<Vec<_>>()
+    let due = async |after: Option<&Due>, limit| {
+        jobs.due(Duty::Start, second(100), after, limit).await.expect("they are listed")
+    };
+    let listed = async |after: Option<&Due>, limit| {
+        due(after, limit).await.into_iter().map(|it| it.id).collect::<Vec<_>>()
     };
     assert_eq!(listed(None, 10).await, [ids[1], ids[0]]);
-    assert_eq!(listed(None, 1).await, [ids[1]]);
-    let first = jobs.by_id(ids[1]).await.expect("it answers").expect("it is there");
-    assert_eq!(listed(Some(&first), 10).await, [ids[0]]);
+    let first = due(None, 1).await;
+    assert_eq!(first, [Due { id: ids[1], workspace: "default".to_owned(), at: second(10) }]);
+    assert_eq!(listed(first.first(), 10).await, [ids[0]]);
     // One was started, the other has ended.
     project(records, &[running(ids[1], 1, 2, 1)]).await;
     let end = Outcome::Cancelled { message: "cancelled by a user".to_owned() };
@@ -63,16 +65,17 @@ async fn cancelled(records: &Records) {
     let younger = NewJob { id: JobId::from_uuid(uuid::Uuid::nil()), ..younger };
     jobs.admit(younger.clone()).await.expect("it is admitted");
     jobs.request_cancel(younger.id).await.expect("it is noted");
-    let listed = async |after: Option<&Job>, limit| {
-        let found = jobs.cancelling(after, limit).await.expect("they are listed");
-        found.iter().map(|it| it.id).collect::<Vec<_>>()
+    let listed = async |after: Option<&Due>, limit| {
+        let found = jobs.due(Duty::Cancel, second(100), after, limit).await;
+        found.expect("they are listed").iter().map(|it| it.id).collect::<Vec<_>>()
     };
     assert_eq!(listed(None, 10).await, [job.id, younger.id]);
     assert_eq!(listed(None, 1).await, [job.id]);
-    assert_eq!(listed(Some(&job), 10).await, [younger.id]);
+    let first = Due { id: job.id, workspace: job.workspace.clone(), at: job.created_at };
+    assert_eq!(listed(Some(&first), 10).await, [younger.id]);
     let end = Outcome::Cancelled { message: "cancelled by a user".to_owned() };
     project(records, &[fact(younger.id, Phase::Archived, &end)]).await;
-    assert_eq!(listed(Some(&job), 10).await, []);
+    assert_eq!(listed(Some(&first), 10).await, []);
     let condition = Condition::one_of(&STATUS, [Status::Cancelling.as_str()]);
     let page = Page { page: 1, page_size: 10 };
     let asked = Select { condition: Some(condition), ..Select::page(page, Sort::NEWEST_FIRST) };
@@ -83,7 +86,7 @@ async fn cancelled(records: &Records) {
     project(records, &[last]).await;
     let ended = jobs.request_cancel(job.id).await.expect("it is answered");
     assert_eq!(ended.status, Status::Cancelled);
-    assert!(jobs.cancelling(None, 10).await.expect("they are listed").is_empty());
+    assert_eq!(listed(None, 10).await, []);
 
     let job = admit(records, "too-late").await;
     project(records, &story(job.id, &Outcome::Succeeded)).await;
@@ -109,23 +112,26 @@ async fn deleted(records: &Records) {
 async fn published(records: &Records) {
     let jobs = records.jobs();
     let unseen = async |before| {
-        let found = jobs.unpublished(before, 1000).await.expect("they are listed");
-        found.into_iter().map(|job| job.name).collect::<Vec<_>>()
+        let found = jobs.due(Duty::Publish, before, None, 1000).await.expect("they are listed");
+        found.into_iter().map(|job| job.id).collect::<Vec<_>>()
     };
     let new = NewJob { created_at: second(100), ..new_job("unpublished") };
     let id = new.id;
     jobs.admit(new).await.expect("it is admitted");
-    assert!(!unseen(second(100)).await.contains(&"unpublished".to_owned()), "it is too young");
-    assert!(unseen(second(101)).await.contains(&"unpublished".to_owned()));
+    assert!(!unseen(second(100)).await.contains(&id), "it is too young");
+    assert!(unseen(second(101)).await.contains(&id));
     project(records, &[fact(id, Phase::Submitted, &Outcome::Succeeded)]).await;
-    assert!(!unseen(second(101)).await.contains(&"unpublished".to_owned()));
+    assert!(!unseen(second(101)).await.contains(&id));
 }
 
 async fn swept(records: &Records) {
     let jobs = records.jobs();
-    let names = |found: Vec<Finished>| found.into_iter().map(|it| it.id).collect::<Vec<_>>();
-    for old in jobs.finished_before(second(1000), 1000).await.expect("they are listed") {
-        jobs.set_purged(old.id).await.expect("it is noted");
+    let due = async |before| {
+        let found = jobs.due(Duty::Purge, before, None, 1000).await.expect("they are listed");
+        found.into_iter().map(|it| it.id).collect::<Vec<_>>()
+    };
+    for old in due(second(1000)).await {
+        assert!(jobs.set_purged(old).await.expect("it is noted"));
     }
     let mut ids = Vec::new();
     for n in 0..3 {
@@ -134,12 +140,11 @@ async fn swept(records: &Records) {
         project(records, &[Change { at: second(200 + n), ..last }]).await;
         ids.push(job.id);
     }
-    let found = jobs.finished_before(second(202), 10).await.expect("they are listed");
-    assert_eq!(found[0].workspace, "default");
-    assert_eq!(names(found), ids[..2]);
-    let beyond = jobs.finished_beyond(2, 10).await.expect("they are listed");
-    assert_eq!(names(beyond), ids[..1]);
-    jobs.set_purged(ids[0]).await.expect("it is noted");
-    let found = jobs.finished_before(second(202), 10).await.expect("they are listed");
-    assert_eq!(names(found), ids[1..2]);
+    assert_eq!(due(second(202)).await, ids[..2]);
+    let beyond = async |keep| jobs.ended_beyond(keep).await.expect("the database answers");
+    assert_eq!([beyond(0).await, beyond(2).await], [Some(second(202)), Some(second(200))]);
+    assert_eq!(beyond(3).await, None);
+    assert!(jobs.set_purged(ids[0]).await.expect("it is noted"));
+    assert_eq!(due(second(202)).await, ids[1..2]);
+    assert!(!jobs.set_purged(JobId::new()).await.expect("there is none"));
 }

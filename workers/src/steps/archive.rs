@@ -1,7 +1,9 @@
 //! acted → archived: keeps the log and the manifest, after which the facts may go.
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use streams::envelope::Envelope;
 use streams::fact::{Acted, Archived, Fact, Invoked, Resolved, Staged, Submitted};
 use streams::phase::StepName;
 use streams::snapshot::ObjectRef;
@@ -41,18 +43,18 @@ impl Archive {
         acted: &Acted,
         logs: Option<&ObjectRef>,
     ) -> Result<ObjectRef, StepError> {
-        let facts = json!({
-            Submitted::PHASE.token(): value(&job.fact::<Submitted>().await?)?,
-            Resolved::PHASE.token(): value(&job.fact::<Resolved>().await?)?,
-            Staged::PHASE.token(): value(&job.fact::<Staged>().await?)?,
-            Invoked::PHASE.token(): value(&job.fact::<Invoked>().await?)?,
-            Acted::PHASE.token(): value(acted)?,
-        });
+        let mut kept = Kept::default();
+        kept.put(&job.envelope::<Submitted>().await?)?;
+        kept.put(&job.envelope::<Resolved>().await?)?;
+        kept.put(&job.envelope::<Staged>().await?)?;
+        kept.put(&job.envelope::<Invoked>().await?)?;
+        kept.put_fact(acted, job.at)?;
         let manifest = json!({
             "v": 1,
             "job": job.job,
             "workspace": job.workspace,
-            "facts": facts,
+            "facts": kept.facts,
+            "at": kept.at,
             "logs": logs,
         });
         let bytes = serde_json::to_vec_pretty(&manifest).map_err(StepError::retry)?;
@@ -60,6 +62,22 @@ impl Archive {
     }
 }
 
-fn value<F: Fact>(fact: &F) -> Result<Value, StepError> {
-    serde_json::to_value(fact).map_err(StepError::retry)
+/// The facts by their phase, and when each came to be.
+#[derive(Default)]
+struct Kept {
+    facts: Map<String, Value>,
+    at: Map<String, Value>,
+}
+
+impl Kept {
+    fn put<F: Fact>(&mut self, envelope: &Envelope<F>) -> Result<(), StepError> {
+        self.put_fact(&envelope.fact, envelope.at)
+    }
+
+    fn put_fact<F: Fact>(&mut self, fact: &F, at: Timestamp) -> Result<(), StepError> {
+        let phase = F::PHASE.token().to_owned();
+        self.facts.insert(phase.clone(), serde_json::to_value(fact).map_err(StepError::retry)?);
+        self.at.insert(phase, json!(at));
+        Ok(())
+    }
 }

@@ -74,6 +74,14 @@ pub fn logs(workspace: &str, job: JobId) -> String {
     format!("jobs/{workspace}/{job}/logs.jsonl.zst")
 }
 
+/// The last fact of a finished job, kept when its messages leave the streams.
+pub fn last_fact(workspace: &str, job: JobId) -> String {
+    format!("jobs/{workspace}/{job}/archived.json")
+}
+
+/// The folder of a workspace's jobs, and that of all workspaces.
+pub const JOBS: &str = "jobs/";
+
 /// The manifest of a finished job.
 pub fn manifest(workspace: &str, job: JobId) -> String {
     format!("jobs/{workspace}/{job}/manifest.json")

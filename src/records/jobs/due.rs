@@ -1,0 +1,95 @@
+//! Jobs that something is to be done about, page by page: each kind is a condition, and the time
+//! by which its jobs are in order. A page holds as little of each as who does it needs.
+
+use jiff::Timestamp;
+use streams::id::JobId;
+
+use super::Jobs;
+use crate::records::Result;
+use crate::records::statement::{Row, Statement, assembled, sql};
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duty {
+    /// No fact of it was ever seen: its submission may not have been published.
+    Publish,
+    /// It is to be cancelled and has not ended.
+    Cancel,
+    /// Its agent must have been started by a time and was not seen to be. What no worker has
+    /// resolved yet cannot be ended.
+    Start,
+    /// It is hidden and its record is still there: its deletion is not through.
+    Delete,
+    /// It has ended and its messages are still in the streams.
+    Purge,
+}
+
+/// A job that something is to be done about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// The job.
+    pub id: JobId,
+    /// Its workspace.
+    pub workspace: String,
+    /// The time that its place in the order comes from.
+    pub at: Timestamp,
+}
+
+impl Duty {
+    const fn condition(self) -> &'static str {
+        match self {
+            Self::Publish => "seen = 0 AND deleted_at IS NULL",
+            Self::Cancel => "cancel_requested = 1 AND ended_at IS NULL AND deleted_at IS NULL",
+            Self::Start => {
+                "start_by IS NOT NULL AND ended_at IS NULL AND deleted_at IS NULL
+                 AND running IS NULL AND phase IN ('resolved', 'staged')"
+            }
+            Self::Delete => "deleted_at IS NOT NULL",
+            Self::Purge => "purged = 0 AND ended_at IS NOT NULL AND deleted_at IS NULL",
+        }
+    }
+
+    const fn time(self) -> &'static str {
+        match self {
+            Self::Publish | Self::Cancel => "created_at",
+            Self::Start => "start_by",
+            Self::Delete => "deleted_at",
+            Self::Purge => "ended_at",
+        }
+    }
+}
+
+impl Jobs<'_> {
+    /// Jobs whose time was before another, in order: those after a job, or the first of all.
+    pub async fn due(
+        &self,
+        duty: Duty,
+        before: Timestamp,
+        after: Option<&Due>,
+        limit: u32,
+    ) -> Result<Vec<Due>> {
+        let (condition, time) = (duty.condition(), duty.time());
+        let found = assembled(format!(
+            "SELECT id, workspace, {time} AS due_at FROM jobs
+             WHERE {condition} AND {time} < $1 AND ({time}, id) > ($2, $3)
+             ORDER BY {time}, id LIMIT $4"
+        ));
+        let id = after.map(|due| due.id.to_string()).unwrap_or_default();
+        let at = after.map_or(Timestamp::MIN, |due| due.at);
+        let found: Statement = found.time(before).time(at).text(&id).int(limit);
+        found.all(self.0.reads()).await?.iter().map(read).collect()
+    }
+
+    /// When the newest of those ended of which `keep` that ended later have not left the streams.
+    pub async fn ended_beyond(&self, keep: u32) -> Result<Option<Timestamp>> {
+        let found = sql("SELECT ended_at FROM jobs
+             WHERE purged = 0 AND ended_at IS NOT NULL AND deleted_at IS NULL
+             ORDER BY ended_at DESC, id DESC LIMIT 1 OFFSET $1");
+        let row = found.int(keep).one(self.0.reads()).await?;
+        row.map(|row| row.time("ended_at")).transpose()
+    }
+}
+
+fn read(row: &Row) -> Result<Due> {
+    Ok(Due { id: row.word("id")?, workspace: row.text("workspace")?, at: row.time("due_at")? })
+}

@@ -1,0 +1,89 @@
+//! Cancelled jobs whose agent was started by a worker that is gone for good. Nobody else takes
+//! such a claim over where no worker is left, so the control plane watches it on its own clock, as
+//! a worker elsewhere would, and ends the job.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use streams::broker::{Broker, Error};
+use streams::claim::{self, Claim};
+use streams::fact::{Invoked, Produced};
+use streams::id::JobId;
+use streams::outcome::Outcome;
+use streams::phase::Phase;
+use streams::topology::Bucket;
+use tokio::time::Instant;
+
+use super::{CANCELLED, encode, settled, stands};
+use crate::ends::Ends;
+use crate::holds::Holds;
+use crate::runtime::put;
+
+/// The claims that are watched from here.
+pub struct LostClaims {
+    broker: Arc<dyn Broker>,
+    lost_after: Duration,
+    /// The revision of each that was seen, and since when.
+    seen: Mutex<HashMap<JobId, (u64, Instant)>>,
+}
+
+impl LostClaims {
+    /// Watches claims, which are lost when they did not change for so long.
+    pub fn new(broker: Arc<dyn Broker>, lost_after: Duration) -> Self {
+        Self { broker, lost_after, seen: Mutex::default() }
+    }
+
+    /// Ends a cancelled job whose claim is lost. Does nothing otherwise; call it again, and again.
+    pub async fn settle_cancel(&self, workspace: &str, job: JobId) -> Result<(), Error> {
+        let broker = &*self.broker;
+        if !stands(broker, Phase::Staged, workspace, job).await?
+            || stands(broker, Phase::Invoked, workspace, job).await?
+            || !Ends::new(Arc::clone(&self.broker)).is_cancelled(job).await?
+        {
+            return Ok(());
+        }
+        let key = claim::agent_key(job);
+        let Some(entry) = broker.get(Bucket::Claims, &key).await? else { return Ok(()) };
+        let Ok(claim) = serde_json::from_slice::<Claim>(&entry.value) else { return Ok(()) };
+        if !claim.settled {
+            if !self.unchanged_for_long(job, entry.revision) {
+                return Ok(());
+            }
+            // One write upon what was watched: a worker that is back by now keeps its claim.
+            let taken = Claim { lost: true, started: claim.started, ..settled(claim.attempt) };
+            let written =
+                broker.update(Bucket::Claims, &key, encode(&taken), entry.revision).await?;
+            if written.is_none() {
+                return Ok(());
+            }
+            tracing::warn!(
+                job.id = %job,
+                claim.place,
+                claim.worker,
+                "a cancelled job's worker is gone, its job is ended without it"
+            );
+        }
+        let outcome = Outcome::Cancelled { message: CANCELLED.to_owned() };
+        put(broker, workspace, job, Invoked::passed_on(outcome)).await?;
+        Holds::new(Arc::clone(&self.broker)).drop_of_ended(job).await
+    }
+
+    /// Forgets all claims but those of these jobs.
+    pub fn keep_only(&self, jobs: &HashSet<JobId>) {
+        self.seen().retain(|job, _| jobs.contains(job));
+    }
+
+    fn unchanged_for_long(&self, job: JobId, revision: u64) -> bool {
+        let (mut seen, now) = (self.seen(), Instant::now());
+        let (known, since) = seen.entry(job).or_insert((revision, now));
+        if *known != revision {
+            (*known, *since) = (revision, now);
+        }
+        now.duration_since(*since) >= self.lost_after
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, (u64, Instant)>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,45 @@
+//! Jobs that are decided and that no worker takes further: where none is left, the control plane
+//! does itself what `Act` and `Archive` do for a job without a success.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use streams::broker::Broker;
+use streams::fact::{Acted, Invoked, Produced};
+use streams::id::JobId;
+use streams::phase::Phase;
+
+use super::{fact, stands};
+use crate::logs::LogReader;
+use crate::runtime::put;
+use crate::step::{Context, Step, StepError};
+use crate::steps::Archive;
+use crate::store::Store;
+
+/// Finishes a job whose agent's end was decided so long ago. Does nothing otherwise; what workers
+/// do at the same moment comes to the same.
+pub async fn finish(
+    broker: &Arc<dyn Broker>,
+    store: &Store,
+    workspace: &str,
+    job: JobId,
+    unattended: Duration,
+) -> Result<(), StepError> {
+    let Some(invoked) = fact::<Invoked>(&**broker, workspace, job).await? else { return Ok(()) };
+    let wait = SignedDuration::try_from(unattended).unwrap_or(SignedDuration::MAX);
+    // What follows a success is for a worker: there the actions are installed.
+    if invoked.fact.outcome.succeeded()
+        || Timestamp::now().duration_since(invoked.at) < wait
+        || stands(&**broker, Phase::Archived, workspace, job).await?
+    {
+        return Ok(());
+    }
+    put(&**broker, workspace, job, Acted::passed_on(invoked.fact.outcome)).await?;
+    let Some(acted) = fact::<Acted>(&**broker, workspace, job).await? else { return Ok(()) };
+    let archive = Archive { store: store.clone(), logs: LogReader::new(Arc::clone(broker)) };
+    let context = Context::new(&acted, Arc::clone(broker));
+    let archived = archive.run(&context, acted.fact).await?;
+    tracing::info!(job.id = %job, "a job that no worker took further is finished");
+    Ok(put(&**broker, workspace, job, archived).await?)
+}
