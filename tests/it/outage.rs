@@ -151,8 +151,9 @@ async fn the_store_is_away_while_results_are_saved_and_another_job_is_staged() {
     for job in [&saving, &staging] {
         let record = job.ends(LATER).await;
         assert_eq!(record["status"], "completed", "{record}");
-        let kept = job.directory("output_workdir").await.path().join("kept");
-        assert_eq!(fs::read_to_string(kept).expect("it was saved"), "kept\n");
+        let output = job.directory("output_workdir").await;
+        let kept = fs::read_to_string(output.path().join("kept"));
+        assert_eq!(kept.expect("it was saved"), "kept\n");
     }
 }
 

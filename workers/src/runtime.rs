@@ -6,7 +6,6 @@ pub(crate) use deliver::put;
 mod keepalive;
 mod slots;
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -154,13 +153,32 @@ async fn settle(
     }
 }
 
-/// Gives a delivery back for a while, and a little longer, differently each time.
-///
-/// Workers look at fixed intervals. One that gives back what only another one can finish, for a
-/// multiple of its interval, would be the first to look again, and that for ever.
+/// Gives a delivery back for about so long.
 async fn give_back(delivery: Delivery, after: Duration) {
-    let name = (delivery.message.sequence, delivery.times);
-    let number = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
-    let spread = slots::LOOK.mul_f64(f64::from(number as u8) / f64::from(u8::MAX));
-    settle("give back", delivery.nak(after + spread)).await;
+    let after = out_of_step(after, delivery.message.sequence, delivery.times);
+    settle("give back", delivery.nak(after)).await;
+}
+
+/// Something between the half of a time and all of it, another each time. Workers look at a steady
+/// pace: what came back at a steady pace, too, would meet the same one again and again, even where
+/// that is the one at the wrong place.
+fn out_of_step(after: Duration, sequence: u64, times: u64) -> Duration {
+    const PARTS: u32 = 64;
+    let drawn = sequence.wrapping_mul(29).wrapping_add(times.wrapping_mul(37)) % u64::from(PARTS);
+    after * (PARTS + u32::try_from(drawn).unwrap_or_default()) / (2 * PARTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_back_keeps_no_steady_pace() {
+        let after = Duration::from_secs(60);
+        let waits: Vec<_> = (1..=8).map(|times| out_of_step(after, 7, times)).collect();
+        for (n, wait) in waits.iter().enumerate() {
+            assert!((after / 2..after).contains(wait), "{wait:?}");
+            assert!(!waits[..n].contains(wait), "{waits:?}");
+        }
+    }
 }

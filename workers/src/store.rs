@@ -117,14 +117,22 @@ impl Store {
 
     /// Makes the bucket unless it exists.
     pub async fn ensure_bucket(&self) -> Result<(), Error> {
-        if self.client.head_bucket().bucket(&self.bucket).send().await.is_ok() {
+        if self.has_bucket().await {
             return Ok(());
         }
-        match self.client.create_bucket().bucket(&self.bucket).send().await {
-            Ok(_) => Ok(()),
-            Err(error) if code(&error) == Some("BucketAlreadyOwnedByYou") => Ok(()),
-            Err(error) => Err(failed("create bucket", &self.bucket, &error)),
+        let Err(error) = self.client.create_bucket().bucket(&self.bucket).send().await else {
+            return Ok(());
+        };
+        match code(&error) {
+            Some("BucketAlreadyOwnedByYou") => Ok(()),
+            // By another part that starts as well, or it was there and could not be asked for.
+            Some("BucketAlreadyExists") if self.has_bucket().await => Ok(()),
+            _ => Err(failed("create bucket", &self.bucket, &error)),
         }
+    }
+
+    async fn has_bucket(&self) -> bool {
+        self.client.head_bucket().bucket(&self.bucket).send().await.is_ok()
     }
 
     /// Writes a small object whole.

@@ -29,6 +29,34 @@ async fn server() -> (tempfile::TempDir, Server, Store, Client) {
 }
 
 #[tokio::test]
+async fn parts_that_start_at_once_share_the_bucket_that_one_of_them_makes() {
+    let (_dir, server, ..) = server().await;
+    let config = server.config();
+    for round in 0..20 {
+        let bucket = format!("{}-{round}", config.bucket);
+        let store = Store::new(&workers::store::StoreConfig { bucket, ..config.clone() });
+        for made in join_all((0..8).map(|_| store.ensure_bucket())).await {
+            made.expect("the bucket is there");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_configuration_says_are_the_keys() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let wanted = config::Store {
+        access_key: Some("lasting".to_owned()),
+        secret_key: Some(config::Secret::new("lasting-secret".to_owned())),
+        ..config::Store::default()
+    };
+    let server = Server::start(dir.path(), &wanted).await.expect("it starts");
+    let config = server.config();
+    let keys = (config.access_key.as_str(), config.secret_key.as_str());
+    assert_eq!(keys, ("lasting", "lasting-secret"));
+    Store::new(&config).ensure_bucket().await.expect("they are good");
+}
+
+#[tokio::test]
 async fn one_of_many_writers_of_a_new_key_wins() {
     let (_dir, server, _store, client) = server().await;
     let bucket = server.config().bucket;

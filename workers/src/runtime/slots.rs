@@ -19,7 +19,7 @@ use crate::step::{Step, fits};
 use crate::steps::Invoke;
 
 /// Hints may be lost, and what another worker gives back comes without one: look so often.
-pub(super) const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(2);
 
 /// A hint may come a moment before its message can be fetched: look again so soon.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
