@@ -110,6 +110,9 @@ sections! {
         /// Seconds after which the object store is rid of an upload that nobody finished; longer
         /// than the longest upload takes.
         unfinished_seconds: u64 = 86_400,
+        /// Seconds after which the object store is rid of bytes of files that neither a fileset
+        /// nor a job that has yet to end names any more.
+        unnamed_seconds: u64 = 86_400,
     }
 
     /// Sealing of secrets at rest.

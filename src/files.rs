@@ -12,7 +12,7 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 use futures_util::Stream;
-use streams::snapshot::FileEntry;
+use streams::snapshot::{FileEntry, ObjectRef};
 use workers::store::{self, Store};
 
 use crate::records::{self, Fileset, Records};
@@ -60,8 +60,18 @@ impl Files {
         mode: u32,
         bytes: impl Stream<Item = Result<Bytes, E>> + Send + Unpin,
     ) -> Result<FileEntry, Error> {
-        let (sha256, size) = incoming::receive(&self.store, &path, bytes).await?;
-        self.name(fileset, FileEntry { path, mode, size, sha256 }).await
+        let received = incoming::receive(&self.store, &path, bytes).await?;
+        let ObjectRef { size, sha256, .. } = received.blob();
+        match self.name(fileset, FileEntry { path, mode, size, sha256 }).await {
+            Ok(entry) => {
+                received.keep(&self.store).await?;
+                Ok(entry)
+            }
+            Err(error) => {
+                received.discard(&self.store).await?;
+                Err(error)
+            }
+        }
     }
 
     /// Gives a path to bytes that are stored.

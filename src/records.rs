@@ -15,6 +15,7 @@ mod statement;
 mod writer;
 
 mod agents;
+mod blobs;
 mod environments;
 mod filesets;
 mod jobs;
@@ -26,6 +27,7 @@ mod workspaces;
 use std::sync::Arc;
 
 pub use agents::{Agent, Agents, NewAgent};
+pub use blobs::{Blobs, Pins};
 pub use environments::{Environment, EnvironmentKind, Environments, NewEnvironment};
 pub use error::Error;
 pub use filesets::{Fileset, FilesetChange, Filesets, NewFileset};
@@ -87,6 +89,11 @@ impl Records {
     /// The filesets and their files.
     pub fn filesets(&self) -> Filesets<'_> {
         Filesets(self)
+    }
+
+    /// What names blobs.
+    pub fn blobs(&self) -> Blobs<'_> {
+        Blobs(self)
     }
 
     /// The sealed secrets.

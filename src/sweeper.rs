@@ -4,6 +4,9 @@
 //!
 //! Each thing that it does may be done any number of times, also by several sweepers at once.
 
+mod attempts;
+mod blobs;
+mod consumers;
 mod unfinished;
 mod vanished;
 
@@ -86,8 +89,12 @@ impl Sweeper {
         let store = unfinished::sweep(&self.store, age);
         let vanished =
             Vanished { records: &self.records, broker: &self.broker, store: &self.store };
+        let unnamed = Duration::from_secs(self.retention.unnamed_seconds);
+        let objects = async {
+            tokio::join!(store, blobs::sweep(&self.records, &self.store, unnamed));
+        };
         let looking = async {
-            tokio::join!(self.look_for_all(), self.look_for_overdue(), store, vanished.sweep())
+            tokio::join!(self.look_for_all(), self.look_for_overdue(), objects, vanished.sweep())
         };
         tokio::select! {
             () = stop.cancelled() => {}
@@ -130,6 +137,7 @@ impl Sweeper {
             }
             told(words(duty), swept.map(drop));
         }
+        told("make consumers anew", consumers::ensure(&self.records, &*self.broker).await);
     }
 
     /// Does one thing for every job that wants it, and says which those were. A job for which it
@@ -220,6 +228,7 @@ impl Sweeper {
     /// Of a finished job beyond the limits of time and number.
     async fn purge(&self, job: &Due) -> Result<(), Error> {
         self.keep_last_fact(job).await?;
+        attempts::sweep(&*self.broker, &self.store, &job.workspace, job.id).await?;
         removal::purge(&*self.broker, &job.workspace, job.id).await?;
         if !self.records.jobs().set_purged(job.id).await? {
             // It was deleted meanwhile, and nothing of it may stay.

@@ -4,7 +4,6 @@ use streams::snapshot::ObjectRef;
 
 use super::{Error, Files, incoming};
 use crate::records::Fileset;
-use workers::store::key;
 
 /// So often a listing is read again because files changed meanwhile.
 const TRIES: u32 = 16;
@@ -37,9 +36,10 @@ impl Files {
             if now.version == fileset.version && now.id == fileset.id {
                 let bytes =
                     futures_util::stream::iter([Ok::<_, std::convert::Infallible>(listing.into())]);
-                let (sha256, size) = incoming::receive(&self.store, "listing", bytes).await?;
-                let pinned = ObjectRef { key: key::blob(&sha256), size, sha256 };
+                let received = incoming::receive(&self.store, "listing", bytes).await?;
+                let pinned = received.blob();
                 filesets.set_pinned(&fileset.id, fileset.version, &pinned).await?;
+                received.keep(&self.store).await?;
                 return Ok(pinned);
             }
             fileset = now;

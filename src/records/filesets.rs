@@ -1,5 +1,5 @@
 //! Filesets: what they are called and which files they have. The files' bytes are blobs in the
-//! object store, which nothing removes yet: jobs may have pinned them.
+//! object store, which the sweeper removes once nothing names them (see `blobs`).
 
 mod files;
 

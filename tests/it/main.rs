@@ -34,3 +34,5 @@ mod up;
 
 mod chaos;
 mod soak;
+mod sweeping;
+mod systemd;

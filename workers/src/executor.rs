@@ -106,6 +106,12 @@ pub trait Executor: Send + Sync + 'static {
     /// Asks the runner to end the run.
     async fn stop(&self, run: RunName, reason: &str) -> Result<(), Error>;
 
+    /// Ends a runner that should have ended the run long ago, and does nothing any more. What it
+    /// leaves is swept as after any that is gone.
+    async fn end_runner(&self, _run: RunName) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Ends whatever is left of a run whose runner is gone, and returns when nothing is.
     async fn sweep(&self, run: RunName) -> Result<(), Error>;
 

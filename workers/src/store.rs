@@ -5,6 +5,7 @@
 
 mod find;
 pub mod key;
+mod list;
 mod read;
 mod remove;
 mod upload;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use streams::envelope::MAX_PAYLOAD_BYTES;
 use streams::snapshot::{ObjectRef, Part};
 
+pub use list::{Listed, Page};
 pub use read::{Body, Object, drain};
 pub use upload::{PART_BYTES, Upload};
 pub use vouch::Sums;

@@ -3,10 +3,11 @@
 
 use jiff::Timestamp;
 use streams::id::JobId;
+use streams::outcome::Status;
 
 use super::Jobs;
 use crate::records::Result;
-use crate::records::statement::{Row, Statement, assembled, sql};
+use crate::records::statement::{Row, Statement, assembled, places, sql};
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,21 @@ impl Jobs<'_> {
              ORDER BY ended_at DESC, id DESC LIMIT 1 OFFSET $1");
         let row = found.int(keep).one(self.0.reads()).await?;
         row.map(|row| row.time("ended_at")).transpose()
+    }
+
+    /// The workspaces of jobs that have been resolved and not ended.
+    pub async fn busy_workspaces(&self) -> Result<Vec<String>> {
+        let busy = Status::ALL.iter().filter(|it| !it.is_terminal() && **it != Status::Created);
+        let busy: Vec<_> = busy.map(|status| status.as_str()).collect();
+        // A look at an index for each: finished jobs are many.
+        let found = assembled(format!(
+            "SELECT name FROM workspaces WHERE EXISTS (
+                 SELECT 1 FROM jobs WHERE jobs.workspace = workspaces.name
+                 AND jobs.status IN ({}) AND jobs.deleted_at IS NULL)",
+            places(1, busy.len())
+        ));
+        let found = found.texts(busy).all(self.0.reads()).await?;
+        found.iter().map(|row| row.text("name")).collect()
     }
 }
 

@@ -5,6 +5,7 @@ mod cgroups;
 pub mod confinement;
 mod ids;
 mod leftovers;
+mod supervisor;
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -244,6 +245,10 @@ impl Executor for Process {
 
     async fn stop(&self, run: RunName, reason: &str) -> Result<(), Error> {
         Ok(self.dir(run).ask_to_stop(reason)?)
+    }
+
+    async fn end_runner(&self, run: RunName) -> Result<(), Error> {
+        Ok(supervisor::kill(&self.dir(run))?)
     }
 
     async fn sweep(&self, run: RunName) -> Result<(), Error> {

@@ -6,15 +6,31 @@
 use streams::id::{Attempt, JobId};
 
 /// Below these is everything that the platform stores; the bucket may hold other things, too.
-pub const PREFIXES: [&str; 3] = ["blobs/", INCOMING, "jobs/"];
+pub const PREFIXES: [&str; 4] = [BLOBS, INCOMING, "jobs/", UNNAMED];
+
+/// The bytes of files, by content.
+pub const BLOBS: &str = "blobs/";
 
 /// Uploads that wait until their digest is known.
 pub const INCOMING: &str = "incoming/";
 
+/// What is said of blobs that nothing names.
+pub const UNNAMED: &str = "unnamed/";
+
 /// The bytes of a fileset's file, or of a fileset's listing: stored once, by content.
 pub fn blob(sha256: &str) -> String {
     let (head, _) = sha256.split_at(sha256.len().min(2));
-    format!("blobs/{head}/{sha256}")
+    format!("{BLOBS}{head}/{sha256}")
+}
+
+/// Since when a blob was seen to have no name: the time of the object.
+pub fn unnamed_mark(sha256: &str) -> String {
+    format!("{UNNAMED}{sha256}.mark")
+}
+
+/// What is kept for a while of a blob that was collected.
+pub fn unnamed_copy(sha256: &str) -> String {
+    format!("{UNNAMED}{sha256}.copy")
 }
 
 /// Where an upload waits until its digest is known.

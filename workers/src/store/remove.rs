@@ -4,7 +4,7 @@
 use aws_sdk_s3::primitives::DateTime;
 use futures_util::future::try_join_all;
 
-use super::{Error, Store, code, failed};
+use super::{Error, Listed, Store, code, failed};
 
 /// How many are removed at once.
 const AT_ONCE: usize = 8;
@@ -27,19 +27,26 @@ impl Store {
     /// Removes the objects below a prefix that were written before a time, in seconds since 1970;
     /// all of them without one. Says how many.
     pub async fn delete_older(&self, prefix: &str, before: Option<i64>) -> Result<usize, Error> {
-        let (mut removed, mut next) = (0, None);
+        let is_old = |object: &Listed| before.is_none_or(|before| object.is_older(before));
+        self.delete_those(prefix, is_old).await
+    }
+
+    /// Removes some of the objects below a prefix. Says how many.
+    pub async fn delete_those(
+        &self,
+        prefix: &str,
+        which: impl Fn(&Listed) -> bool,
+    ) -> Result<usize, Error> {
+        let (mut removed, mut page) = (0, None);
         loop {
-            let list = self.client.list_objects_v2().bucket(&self.bucket).prefix(prefix);
-            let page = list.set_continuation_token(next).send().await;
-            let page = page.map_err(|error| failed("list", prefix, &error))?;
-            let old = page.contents().iter().filter(|o| is_older(o.last_modified(), before));
-            let keys: Vec<_> = old.filter_map(|object| object.key().map(str::to_owned)).collect();
-            for some in keys.chunks(AT_ONCE) {
-                try_join_all(some.iter().map(|key| self.delete(key))).await?;
+            let listed = self.list(prefix, page).await?;
+            let found: Vec<_> = listed.objects.iter().filter(|object| which(object)).collect();
+            for some in found.chunks(AT_ONCE) {
+                try_join_all(some.iter().map(|object| self.delete(&object.key))).await?;
             }
-            removed += keys.len();
-            next = page.next_continuation_token().map(str::to_owned);
-            if next.is_none() {
+            removed += found.len();
+            page = listed.next;
+            if page.is_none() {
                 return Ok(removed);
             }
         }

@@ -100,10 +100,25 @@ impl Store {
 
     /// Copies an object whose bytes are known within the bucket.
     pub async fn copy(&self, from: &str, to: &str, sums: &Sums) -> Result<(), Error> {
+        let copied = self.ask_to_copy(from, to).await;
+        self.settle(to, sums, copied).await
+    }
+
+    /// Copies an object of which only the key is known; false when there is none. Of the copy it is
+    /// looked only whether it is as long: whoever reads it knows its digest.
+    pub async fn duplicate(&self, from: &str, to: &str) -> Result<bool, Error> {
+        let Some(size) = self.size(from).await? else { return Ok(false) };
+        self.ask_to_copy(from, to).await?;
+        if self.size(to).await? == Some(size) {
+            return Ok(true);
+        }
+        Err(Error::new("verify", to, format!("it has not the {size} bytes of '{from}'")))
+    }
+
+    async fn ask_to_copy(&self, from: &str, to: &str) -> Result<(), Error> {
         let source = format!("{}/{from}", self.bucket);
         let copy = self.client.copy_object().bucket(&self.bucket).copy_source(source).key(to);
-        let copied = copy.send().await.map(drop).map_err(|error| failed("copy to", to, &error));
-        self.settle(to, sums, copied).await
+        copy.send().await.map(drop).map_err(|error| failed("copy to", to, &error))
     }
 
     /// Whether what was `sent` to `key` is there, whatever the store answered to it.

@@ -21,6 +21,10 @@ const FIRST: Duration = Duration::from_secs(2);
 /// How often a cancel is looked for.
 const LOOK_FOR_CANCEL: Duration = Duration::from_millis(250);
 
+/// What a runner may need beyond the agent's limit and its grace: for the adapter's start, for what
+/// does not go away, for a log that is long. One that needs more hangs.
+const SLACK: Duration = Duration::from_secs(15 * 60);
+
 impl Invoke {
     /// Waits until the run has ended or is lost, and all of its log is passed on.
     ///
@@ -36,6 +40,7 @@ impl Invoke {
         let log = self.executor.places(run, &snapshot.spec.agent.config)?.log;
         let mut feed = self.logs.resume(&job.workspace, job.job, run.attempt).await?;
         let began = Instant::now();
+        let mut overdue = began.checked_add(self.longest(snapshot));
         let mut cancel_at = began;
         let mut stopping = false;
         loop {
@@ -59,9 +64,20 @@ impl Invoke {
                     self.say(job, snapshot, held, Progress::Stopping).await;
                 }
             }
+            if overdue.is_some_and(|overdue| now >= overdue) {
+                tracing::error!("the runner does not end its run, and is ended itself");
+                self.executor.end_runner(run).await?;
+                overdue = now.checked_add(SLACK);
+            }
             let look = if now - began < FIRST { LOOK_FIRST } else { LOOK };
             tokio::time::sleep(look).await;
         }
+    }
+
+    /// How long a run may take whose runner does what it should.
+    fn longest(&self, snapshot: &Snapshot) -> Duration {
+        let limit = Duration::try_from_secs_f64(snapshot.timeout_seconds).unwrap_or(Duration::MAX);
+        limit.saturating_add(self.settings.grace).saturating_add(SLACK)
     }
 
     /// Keeps the claim, and with it the lease of the run; comes back when it is lost.

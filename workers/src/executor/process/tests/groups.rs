@@ -212,6 +212,32 @@ async fn only_groups_of_our_own_dead_runs_are_swept() {
     assert_eq!(left.map(running), [0; 5]);
 }
 
+/// A number that is somebody else's by now is left alone.
+#[tokio::test]
+async fn a_supervisor_that_hangs_is_ended_and_nobody_else() {
+    let place = Place::new();
+    let run = place.sleeping("77894").await;
+    let dir = place.process.dir(run);
+    let identity = dir.identity().expect("it has said who it is");
+    let supervisor = Pid::from_raw(identity.pid).expect("a process id");
+    kill_process(supervisor, Signal::STOP).expect("it is ours");
+    for other in [
+        Identity { start_time: identity.start_time + 1, ..identity.clone() },
+        Identity { boot_id: "another".to_owned(), ..identity.clone() },
+    ] {
+        let other = serde_json::to_vec(&other).expect("it is JSON");
+        fs::write(dir.started(), other).expect("it is written");
+        place.process.end_runner(run).await.expect("there is nothing to do");
+        assert_eq!(dir.life().expect("it can be read"), Life::Running);
+    }
+    let own = serde_json::to_vec(&identity).expect("it is JSON");
+    fs::write(dir.started(), own).expect("it is written");
+    place.process.end_runner(run).await.expect("it is ours");
+    until("it is lost", || dir.life().is_ok_and(|life| life == Life::Lost)).await;
+    place.process.sweep(run).await.expect("nothing is left of it");
+    assert_eq!(["778941", "778942"].map(running), [0; 2]);
+}
+
 #[tokio::test]
 async fn a_run_whose_runner_never_began_leaves_no_group() {
     let mut place = Place::new();
