@@ -29,9 +29,8 @@ pub(super) async fn sweep(
     let all = key::job(workspace, job);
     // Nobody works for it any more who could finish one.
     store.abort_below(&all, None).await?;
-    let is_left = |key: &str| {
-        key.strip_prefix(&all).is_some_and(is_of_an_attempt) && !listed.contains(key)
-    };
+    let is_left =
+        |key: &str| key.strip_prefix(&all).is_some_and(is_of_an_attempt) && !listed.contains(key);
     Ok(store.delete_those(&all, |object| is_left(&object.key)).await?)
 }
 
@@ -71,7 +70,8 @@ mod tests {
         for key in ["1/output_workdir.tar.gz", "12/files/a", "1/output_workdir/changes.json"] {
             assert!(is_of_an_attempt(key), "{key}");
         }
-        for key in ["manifest.json", "input/1.tar.gz", "log/1-0-2.jsonl", "1", "", "-1/a", "a/1/b"] {
+        for key in ["manifest.json", "input/1.tar.gz", "log/1-0-2.jsonl", "1", "", "-1/a", "a/1/b"]
+        {
             assert!(!is_of_an_attempt(key), "{key}");
         }
     }

@@ -116,7 +116,8 @@ async fn bytes_that_are_named_again_while_they_are_collected_stay() {
     let one = |n: u64| {
         let (api, large) = (api.clone(), &large);
         async move {
-            let contents = if n % 4 == 0 { format!("{large}{n}") } else { format!("small {n}") };
+            let contents =
+                if n.is_multiple_of(4) { format!("{large}{n}") } else { format!("small {n}") };
             let path = format!("{FILESETS}/fs/-/{n}");
             let mut rounds = 0_u64;
             while Instant::now() < until {

@@ -20,6 +20,7 @@ use streams::envelope::{Envelope, Undecodable};
 use streams::fact::{Fact, Invoked, Produced, Resolved, Staged};
 use streams::id::{Attempt, JobId};
 use streams::outcome::Outcome;
+use streams::phase::Phase;
 use streams::snapshot::QueueLimit;
 use streams::subject;
 use streams::topology::{Bucket, StreamName};

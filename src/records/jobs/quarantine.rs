@@ -39,6 +39,7 @@ pub(super) fn read(row: &Row, error: &Error) -> Result<Job> {
         phase: row.word("phase").unwrap_or(Phase::Submitted),
         outcome: None,
         attempt: None,
+        attempts: Vec::new(),
         status_details: Map::from_iter([("message".to_owned(), json!(message))]),
         step_details: Map::new(),
         error_details: Some(json!({"message": message, "code": null, "error": error.to_string()})),

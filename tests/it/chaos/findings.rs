@@ -95,7 +95,7 @@ async fn results(ended: &Ended, wrong: &mut Vec<String>) {
             }
         }
     }
-    let is_listed = |name: &str| listed.iter().any(|result| result["name"] == Value::from(name));
+    let is_listed = |name: &str| listed.iter().any(|result| result["name"] == name);
     // One that was cancelled may have come to nothing at all.
     let mut due =
         if ended.kind.cancelled { vec![] } else { vec!["input_workdir", "output_workdir"] };

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use errand_runner::run_dir::Identity;
 use errand_runner::{Cgroup, End, Failure, Limits as RunLimits};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
