@@ -11,7 +11,8 @@ use streams::fact::{Fact, Invoked, Produced};
 use streams::id::JobId;
 use streams::phase::{Phase, Share};
 use streams::subject;
-use streams::topology::{self, StreamName};
+use streams::topology::{self, ACK_WAIT, StreamName};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::keepalive::KeepAlive;
@@ -86,9 +87,10 @@ async fn decoded<S: Step>(
     delivery: Delivery,
 ) {
     fault::point(S::NAME, Point::Received).await;
+    let received = Instant::now();
     let keepalive = KeepAlive::start(&delivery);
     let job = Context::new(&envelope, runtime.broker.clone());
-    match is_done::<S>(runtime, &envelope).await {
+    match is_done::<S>(runtime, &job).await {
         Ok(false) => {}
         Ok(true) => {
             // Whoever stored the next fact may have died right after.
@@ -122,6 +124,18 @@ async fn decoded<S: Step>(
         traceparent: job.traceparent.clone(),
         fact: produced,
     };
+    // Whoever slept for long may find that the job was finished and removed by others meanwhile:
+    // its facts would be taken for new ones.
+    if received.elapsed() > ACK_WAIT {
+        match retried(job.job, || is_done::<S>(runtime, &job)).await {
+            Ok(false) => {}
+            Ok(true) => return settled(step, &job, delivery).await,
+            Err(error) => {
+                tracing::warn!(%error, "could not look for the next fact, trying again");
+                return give_back(delivery, Duration::from_secs(1)).await;
+            }
+        }
+    }
     if let Err(error) = publish(runtime, &next).await {
         tracing::warn!(%error, "could not publish the next fact, trying again");
         return give_back(delivery, Duration::from_secs(1)).await;
@@ -149,13 +163,9 @@ async fn settled<S: Step>(step: &S, job: &Context, delivery: Delivery) {
 /// Asked on every delivery, also the first: a consumer that was made anew delivers old facts as
 /// if they were new. The facts of a finished job leave the streams in the order of the chain, so
 /// while this fact stands, a next one that does not stand was never there.
-async fn is_done<S: Step>(
-    runtime: &Runtime,
-    envelope: &Envelope<S::In>,
-) -> Result<bool, broker::Error> {
-    let (workspace, job) = (&envelope.workspace, envelope.job);
+async fn is_done<S: Step>(runtime: &Runtime, job: &Context) -> Result<bool, broker::Error> {
     let stands = async |phase: Phase| {
-        let subject = subject::fact(phase, workspace, job);
+        let subject = subject::fact(phase, &job.workspace, job.job);
         Ok(runtime.broker.last(StreamName::of(phase), &subject).await?.is_some())
     };
     Ok(stands(S::Out::PHASE).await? || !stands(S::In::PHASE).await?)

@@ -1,8 +1,10 @@
 //! What all worlds of a test share on the disk: a run directory that has ended, an action that is
-//! a program, and a place for the locks of workers. Nothing else of a world is on a disk.
+//! a program, and a directory for each world, with the locks of its workers and the logs of its
+//! runs. Nothing else of a world is on a disk.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -63,18 +65,25 @@ impl Fixture {
         Arc::clone(&self.actions)
     }
 
-    /// Where the workers of one more world have their locks.
-    pub(crate) fn locks(&self) -> PathBuf {
-        let world = self.worlds.fetch_add(1, Ordering::Relaxed);
-        self.directory.path().join(format!("locks-{world}"))
+    /// A directory of one more world.
+    pub(crate) fn world(&self) -> PathBuf {
+        let number = self.worlds.fetch_add(1, Ordering::Relaxed);
+        self.directory.path().join(format!("world-{number}"))
     }
 
-    /// Where the things of a run are. While it runs it has written no line.
-    pub(crate) fn places(&self, agent: &Value, is_over: bool) -> Places {
+    /// Where the things of a run are, and its log.
+    pub(crate) fn places(&self, agent: &Value, log: PathBuf) -> Places {
         let root = self.directory.path().join("run");
         let base = root.join("base");
         let workdir = base.join(agent["environment"]["workspace"].as_str().unwrap_or("workspace"));
-        let log = root.join(if is_over { "agent.log" } else { "no.log" });
         Places { artifacts: base.join("artifacts"), workdir, log, root }
+    }
+
+    /// Writes a log, all of it, unless that was done.
+    pub(crate) fn write_log(&self, log: &Path) {
+        match fs::hard_link(self.directory.path().join("run/agent.log"), log) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => panic!("{error}"),
+            _ => {}
+        }
     }
 }

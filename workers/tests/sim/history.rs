@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
 use streams::id::Attempt;
+use streams::outcome::Outcome;
 use streams::phase::Phase;
-use streams::status::StatusMessage;
 use tokio::time::Duration;
 
 use crate::calls::{Call, Fault};
@@ -19,12 +21,9 @@ pub(crate) struct History {
     pub(crate) struck: Vec<(Call, Fault)>,
     /// Every fact that the queue has taken, in that order.
     pub(crate) facts: Vec<Told>,
-    pub(crate) statuses: Vec<(usize, StatusMessage)>,
     pub(crate) starts: Vec<Start>,
     /// What built-in actions have sent: the job, the message's id, its bytes.
     pub(crate) sent: Vec<(usize, String, Bytes)>,
-    /// What was wrong at the moment when it happened.
-    pub(crate) wrong: Vec<(&'static str, String)>,
 }
 
 /// A fact that was stored.
@@ -35,6 +34,15 @@ pub(crate) struct Told {
     pub(crate) subject: String,
     pub(crate) payload: Bytes,
     pub(crate) at: Duration,
+}
+
+impl Told {
+    /// How it says that the job ends.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        let fact: Value = serde_json::from_slice(&self.payload).expect("a fact is JSON");
+        let outcome = fact.get("outcome").filter(|outcome| !outcome.is_null())?;
+        Some(Outcome::deserialize(outcome).expect("an outcome is one"))
+    }
 }
 
 /// A start of an agent or of a program, and how long it ran.
@@ -90,9 +98,6 @@ impl History {
         }
         for start in &self.starts {
             let _ = writeln!(text, "{start:?}");
-        }
-        for (job, message) in &self.statuses {
-            let _ = writeln!(text, "job {job} {} {}", message.status, message.message);
         }
         text
     }

@@ -15,6 +15,7 @@ mod planted;
 mod play;
 mod process;
 mod queue;
+mod rules;
 mod seeds;
 mod worker;
 mod world;

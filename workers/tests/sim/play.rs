@@ -9,6 +9,7 @@ use tokio::runtime::Builder;
 use tokio::time::{Duration, timeout};
 
 use crate::fixture::Fixture;
+use crate::history::Told;
 use crate::invariants::{self, Wrong};
 use crate::plan::Plan;
 use crate::planted::Planted;
@@ -55,22 +56,20 @@ pub(crate) fn play(
             }
             control.await.expect("the control plane does not panic");
         });
-        if ended.await.is_err() {
-            invariants::note_unfinished(&world);
-        }
+        // What has not ended by then, and what is left, the invariants name.
+        let _ = ended.await;
         let quiet = timeout(QUIET, async {
             while invariants::is_busy(&world) {
                 tokio::time::sleep(LOOK).await;
             }
         });
-        // What is left then, the invariants name.
         let _ = quiet.await;
         world
     });
     let wrong = runtime.block_on(invariants::check(&world));
     drop(runtime);
     // There is none where no worker was started.
-    let _ = fs::remove_dir_all(&world.locks);
+    let _ = fs::remove_dir_all(&world.directory);
     Played { world, wrong }
 }
 
@@ -80,6 +79,14 @@ fn all_archived(world: &World) -> bool {
 }
 
 impl Played {
+    /// Whether a job has run to its good end.
+    pub(crate) fn is_completed(&self, job: usize) -> bool {
+        let history = self.world.history();
+        let archived = |told: &&Told| told.job == job && told.phase == Phase::Archived;
+        let archived = history.facts.iter().find(archived);
+        archived.and_then(Told::outcome).is_some_and(|outcome| outcome.succeeded())
+    }
+
     /// The history for people, with what was wrong above it.
     pub(crate) fn report(&self) -> impl fmt::Display + use<'_> {
         struct Report<'a>(&'a Played);

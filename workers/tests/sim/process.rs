@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant, sleep, sleep_until};
 
-use crate::calls::{Call, Fault, Op, When};
+use crate::calls::{Fault, Op, When};
 use crate::world::World;
 
 /// One process, from its start to its end.
@@ -117,13 +117,4 @@ impl Process {
     pub(crate) fn tell(&self, what: impl FnOnce() -> String) {
         self.world.tell(|| format!("process {}: {}", self.number, what()));
     }
-}
-
-/// Whether a call is worth being named when every one is crashed at once.
-pub(crate) const fn is_polled(call: &Call) -> bool {
-    let most = match call.op {
-        Op::Look | Op::Fetch | Op::Consumers | Op::Runs | Op::Progress => 3,
-        _ => return false,
-    };
-    call.nth > most
 }

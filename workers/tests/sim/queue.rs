@@ -7,9 +7,12 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use jiff::SignedDuration;
+use serde_json::json;
 use streams::broker::{
-    Broker, Delivery, Entry, Error, Lag, Publication, Published, Room, Settle, Settler, Stored,
+    Broker, Delivery, Entry, Error, Expect, Lag, Publication, Published, Room, Settle, Settler,
+    Stored,
 };
+use streams::phase::Phase;
 use streams::subject;
 use streams::topology::{Bucket, ConsumerSpec, StreamName};
 
@@ -66,31 +69,68 @@ impl Queue {
         Stored { at: jiff::Timestamp::now() - ago, ..stored }
     }
 
-    /// Remembers what the queue has taken.
-    fn note(&self, publication: &Publication, published: &Published) {
+    /// Stores a message, and remembers that it was.
+    async fn store(&self, publication: Publication) -> Result<Published, Error> {
         let world = &self.0.world;
-        let Some(job) = self.job(&publication.subject) else { return };
-        let mut taken = matches!(published, Published::Stored(_));
-        if let Ok(fact) = subject::parse_fact(&publication.subject) {
-            taken |= world.planted == Some(Planted::SecondFact);
-            if taken {
-                let told = Told {
-                    job,
-                    phase: fact.phase,
-                    subject: publication.subject.clone(),
-                    payload: publication.payload.clone(),
-                    at: world.now(),
-                };
-                world.history().facts.push(told);
-                world.moved.notify_one();
+        let planted = world.planted;
+        let Ok(fact) = subject::parse_fact(&publication.subject) else {
+            let published = world.memory.publish(publication.clone()).await?;
+            if planted == Some(Planted::LogTwice) && publication.subject.starts_with("logs.") {
+                let again = Publication { expect: Expect::Any, ..publication.clone() };
+                return world.memory.publish(again).await;
             }
-        } else if taken
-            && let Ok(message) = serde_json::from_slice(&publication.payload)
-            && publication.subject.starts_with("status.")
-        {
-            world.history().statuses.push((job, message));
+            return Ok(published);
+        };
+        let mut publication = publication;
+        match (planted, fact.phase) {
+            (Some(Planted::LostFact), Phase::Acted) => return Ok(Published::Stored(0)),
+            (Some(Planted::OtherStory), Phase::Acted) => {
+                publication.payload = ended_otherwise(&publication.payload);
+            }
+            _ => {}
         }
+        let published = world.memory.publish(publication.clone()).await?;
+        let Some(job) = self.job(&publication.subject) else { return Ok(published) };
+        if published == Published::Exists && planted != Some(Planted::SecondFact) {
+            return Ok(published);
+        }
+        let Publication { subject, payload, .. } = publication;
+        let told = Told { job, phase: fact.phase, subject, payload, at: world.now() };
+        let mut history = world.history();
+        if planted == Some(Planted::OtherEnd) && fact.phase == Phase::Archived {
+            let payload = ended_otherwise(&told.payload);
+            history.facts.push(Told { payload, ..told.clone() });
+        }
+        if planted == Some(Planted::LostObject) && fact.phase == Phase::Invoked {
+            world.objects.remove_one_of(&world.plan.jobs[job].id.to_string());
+        }
+        history.facts.push(told);
+        world.moved.notify_one();
+        Ok(published)
     }
+
+    fn note_sent(&self, job: usize, message_id: &str, payload: &Bytes) {
+        let mut history = self.0.world.history();
+        let mut message_id = message_id.to_owned();
+        if self.0.world.planted == Some(Planted::OtherMessage) {
+            message_id += &history.sent.len().to_string();
+        }
+        history.sent.push((job, message_id, payload.clone()));
+    }
+
+    /// Whether this process does not hear what was decided of ends.
+    fn is_deaf(&self, bucket: Bucket) -> bool {
+        let world = &self.0.world;
+        let deaf = world.planted == Some(Planted::DeafEnds) && bucket == Bucket::Ends;
+        deaf && self.0.number < world.plan.workers.len()
+    }
+}
+
+/// The same fact with another outcome.
+fn ended_otherwise(payload: &[u8]) -> Bytes {
+    let mut fact: serde_json::Value = serde_json::from_slice(payload).expect("a fact is JSON");
+    fact["outcome"] = json!({"kind": "cancelled", "message": "told otherwise"});
+    fact.to_string().into()
 }
 
 #[async_trait]
@@ -107,13 +147,7 @@ impl Broker for Queue {
     async fn publish(&self, publication: Publication) -> Result<Published, Error> {
         let job = self.job(&publication.subject);
         let subject = publication.subject.clone();
-        let effect = async {
-            let published = self.0.world.memory.publish(publication.clone()).await;
-            if let Ok(published) = &published {
-                self.note(&publication, published);
-            }
-            published
-        };
+        let effect = self.store(publication);
         let published = self.0.call(Op::Publish, job, effect).await?;
         self.0.tell(|| format!("publishes {subject}: {published:?}"));
         published
@@ -122,8 +156,7 @@ impl Broker for Queue {
     async fn send(&self, subject: &str, message_id: &str, payload: Bytes) -> Result<(), Error> {
         let job = self.job(message_id);
         let effect = async {
-            let sent = (job.unwrap_or_default(), message_id.to_owned(), payload.clone());
-            self.0.world.history().sent.push(sent);
+            self.note_sent(job.unwrap_or_default(), message_id, &payload);
             self.0.world.memory.send(subject, message_id, payload).await
         };
         self.0.call(Op::Send, job, effect).await?
@@ -194,11 +227,17 @@ impl Broker for Queue {
     }
 
     async fn get(&self, bucket: Bucket, key: &str) -> Result<Option<Entry>, Error> {
+        if self.is_deaf(bucket) {
+            return Ok(None);
+        }
         let effect = self.0.world.memory.get(bucket, key);
         self.0.call(Op::Get, self.job(key), effect).await?
     }
 
     async fn create(&self, bucket: Bucket, key: &str, value: Bytes) -> Result<Option<u64>, Error> {
+        if self.is_deaf(bucket) {
+            return Ok(Some(0));
+        }
         let effect = self.0.world.memory.create(bucket, key, value);
         let created = self.0.call(Op::Create, self.job(key), effect).await?;
         self.0.tell(|| format!("creates {} {key}: {created:?}", bucket.as_str()));
@@ -241,6 +280,9 @@ impl Settler for Way {
             Settle::Term => Op::Term,
             Settle::Progress => Op::Progress,
         };
+        if op == Op::Ack && self.process.world.planted == Some(Planted::DeafAcks) {
+            return Ok(());
+        }
         let settled = self.process.call(op, self.job, self.inner.settle(settle)).await?;
         self.process.tell(|| format!("{settle:?} of {}", self.subject));
         settled

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -34,6 +34,7 @@ use crate::calls::Op;
 use crate::host::Host;
 use crate::objects;
 use crate::plan::LOST_AFTER;
+use crate::planted::Planted;
 use crate::process::{Broken, Process};
 use crate::queue::Queue;
 use crate::world::World;
@@ -65,7 +66,8 @@ pub(crate) async fn live(world: Arc<World>, number: usize) {
 
 async fn work(process: Arc<Process>, place: usize) {
     let broker: Arc<dyn Broker> = Arc::new(Queue(Arc::clone(&process)));
-    let executor: Arc<dyn Executor> = Arc::new(Host { process: Arc::clone(&process), place });
+    let executor: Arc<dyn Executor> =
+        Arc::new(Host { process: Arc::clone(&process), place, started: Mutex::default() });
     let steps = steps(&process, &broker, &executor, place).expect("a worker can be made");
     let stop = CancellationToken::new();
     let janitor = Janitor { broker: Arc::clone(&broker), executor };
@@ -82,8 +84,10 @@ fn steps(
     let store = Store::of_client(objects::client(Arc::clone(process)), "objects".to_owned());
     let records = Arc::new(Records(Arc::clone(process)));
     let claims = || {
-        let locks = world.locks.join(place.to_string());
-        Claims::new(Arc::clone(broker), format!("place-{place}"), locks, LOST_AFTER)
+        let locks = world.directory.join(place.to_string());
+        let is_hasty = world.planted == Some(Planted::Impatience) && place > 0;
+        let lost_after = if is_hasty { Duration::from_secs(1) } else { LOST_AFTER };
+        Claims::new(Arc::clone(broker), format!("place-{place}"), locks, lost_after)
     };
     let ends = Ends::new(Arc::clone(broker));
     let logs = LogSink::new(Arc::clone(broker), store.clone());

@@ -23,8 +23,8 @@ pub(crate) struct World {
     /// What is wrong with this world on purpose.
     pub(crate) planted: Option<Planted>,
     pub(crate) fixture: Arc<Fixture>,
-    /// Where the workers have their locks, a directory a place.
-    pub(crate) locks: PathBuf,
+    /// Where the workers have their locks, a directory a place, and the runs their logs.
+    pub(crate) directory: PathBuf,
     pub(crate) memory: Memory,
     pub(crate) objects: Objects,
     pub(crate) began: Instant,
@@ -48,7 +48,7 @@ impl World {
     ) -> Arc<Self> {
         Arc::new(Self {
             fixture: Arc::clone(fixture),
-            locks: fixture.locks(),
+            directory: fixture.world(),
             memory: Memory::new(Limits::default()),
             objects: Objects::default(),
             began: Instant::now(),
