@@ -10,7 +10,7 @@ use streams::snapshot::ObjectRef;
 
 use crate::logs::LogReader;
 use crate::step::{Context, Step, StepError};
-use crate::store::{Store, key};
+use crate::store::{Store, Sums, key};
 
 /// Finishes a job.
 pub struct Archive {
@@ -28,13 +28,36 @@ impl Step for Archive {
 
     async fn run(&self, job: &Context, fact: Acted) -> Result<Archived, StepError> {
         let outcome = fact.outcome.clone();
+        // Somebody may have come so far before, and have told of it by now: what is listed does not
+        // change, also when a worker that woke up late has passed on more of the log since.
+        if let Some(Kept { manifest, logs }) = self.kept(job, &fact).await? {
+            return Ok(Archived { outcome, manifest, logs });
+        }
         let logs = self.logs.archive(&self.store, &job.workspace, job.job).await?;
         let manifest = self.manifest(job, &fact, logs.as_ref()).await?;
         Ok(Archived { outcome, manifest, logs })
     }
 }
 
+/// What stands in the store of a job that is archived.
+struct Kept {
+    manifest: ObjectRef,
+    logs: Option<ObjectRef>,
+}
+
 impl Archive {
+    /// What somebody has archived before us, if it is of this very fact.
+    async fn kept(&self, job: &Context, acted: &Acted) -> Result<Option<Kept>, StepError> {
+        let key = key::manifest(&job.workspace, job.job);
+        let Some(bytes) = self.store.read_unknown(&key).await? else { return Ok(None) };
+        let Ok(manifest) = serde_json::from_slice::<Value>(&bytes) else { return Ok(None) };
+        if manifest["facts"][Acted::PHASE.token()] != value(acted)? {
+            return Ok(None);
+        }
+        let Ok(logs) = serde_json::from_value(manifest["logs"].clone()) else { return Ok(None) };
+        Ok(Some(Kept { manifest: Sums::of(&bytes).object(&key), logs }))
+    }
+
     /// A pure function of the first five facts and the packed log, so that writing it twice writes
     /// the same.
     async fn manifest(
