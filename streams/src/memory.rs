@@ -4,7 +4,7 @@
 //! What it answers depends on nothing but what it was asked and on tokio's clock: under a paused
 //! clock the same questions in the same order have the same answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
@@ -39,6 +39,7 @@ struct State {
     consumers: BTreeMap<(StreamName, String), Progress>,
     buckets: BTreeMap<(Bucket, String), Entry>,
     revision: u64,
+    turns: u64,
 }
 
 struct Kept {
@@ -52,6 +53,8 @@ struct Kept {
 #[derive(Default)]
 struct Progress {
     filter: String,
+    /// Who waits for deliveries. As at the server, who has waited longest is served first.
+    waiting: BTreeSet<u64>,
     /// Sequences that were delivered at least once; those not in `open` are settled.
     delivered: u64,
     open: BTreeMap<u64, Open>,
@@ -95,6 +98,17 @@ impl Memory {
         consumers.collect()
     }
 
+    fn queue_up(&self, spec: &ConsumerSpec) -> Turn {
+        let mut state = self.lock();
+        state.ensure(spec);
+        state.turns += 1;
+        let (consumer, number) = ((spec.stream, spec.name.clone()), state.turns);
+        if let Some(progress) = state.consumers.get_mut(&consumer) {
+            progress.waiting.insert(number);
+        }
+        Turn { broker: self.clone(), consumer, number }
+    }
+
     /// Waits until something of a consumer's may be there that was not there before `changed` was
     /// made: something happened, or the time of a message has come.
     async fn wait(&self, consumer: &ConsumerSpec, changed: impl Future<Output = ()>) {
@@ -129,6 +143,32 @@ impl Memory {
                 Delivery::new(message, times, Arc::new(settler))
             })
             .collect()
+    }
+}
+
+/// A place in the line of those who wait for deliveries, until it is dropped.
+struct Turn {
+    broker: Memory,
+    consumer: (StreamName, String),
+    number: u64,
+}
+
+impl Turn {
+    /// Whether nobody has waited longer.
+    fn has_come(&self) -> bool {
+        let state = self.broker.lock();
+        let progress = state.consumers.get(&self.consumer);
+        let first = progress.and_then(|progress| progress.waiting.first());
+        first.is_none_or(|first| *first >= self.number)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(progress) = self.broker.lock().consumers.get_mut(&self.consumer) {
+            progress.waiting.remove(&self.number);
+        }
+        self.broker.changed.notify_waiters();
     }
 }
 
@@ -324,12 +364,15 @@ impl Broker for Memory {
         let batches = stream::unfold((), move |()| {
             let (broker, consumer) = (broker.clone(), consumer.clone());
             async move {
+                let turn = broker.queue_up(&consumer);
                 loop {
                     let mut changed = std::pin::pin!(broker.changed.notified());
                     changed.as_mut().enable();
-                    let taken = broker.take(&consumer, ahead.max(1));
-                    if !taken.is_empty() {
-                        return Some((stream::iter(taken.into_iter().map(Ok)), ()));
+                    if turn.has_come() {
+                        let taken = broker.take(&consumer, ahead.max(1));
+                        if !taken.is_empty() {
+                            return Some((stream::iter(taken.into_iter().map(Ok)), ()));
+                        }
                     }
                     broker.wait(&consumer, changed).await;
                 }

@@ -19,6 +19,8 @@ pub(crate) struct History {
     /// Every call, when they are noted.
     pub(crate) calls: Vec<Call>,
     pub(crate) struck: Vec<(Call, Fault)>,
+    /// Until when somebody sleeps.
+    pub(crate) asleep_until: Duration,
     /// Every fact that the queue has taken, in that order.
     pub(crate) facts: Vec<Told>,
     pub(crate) starts: Vec<Start>,
@@ -67,6 +69,10 @@ impl History {
         if let Some(lines) = &mut self.lines {
             lines.push(format!("{:>9.3}s  {}", now.as_secs_f64(), what()));
         }
+    }
+
+    pub(crate) fn note_sleep(&mut self, until: Duration) {
+        self.asleep_until = self.asleep_until.max(until);
     }
 
     /// Whether a job has come so far.

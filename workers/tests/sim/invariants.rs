@@ -27,6 +27,9 @@ pub(crate) const LOG: &str = "the log has each line once";
 pub(crate) const REASONS: &str = "an end has its reason";
 pub(crate) const NOTHING_LEFT: &str = "nothing is left of a finished job";
 
+/// How long whoever woke up has something to do.
+const AWAKE: Duration = Duration::from_secs(5);
+
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
@@ -135,7 +138,9 @@ impl Facts {
 /// Whether something of a job may still be cleared up.
 pub(crate) fn is_busy(world: &World) -> bool {
     let runs = world.places().iter().any(|place| !place.runs.is_empty());
-    (runs && world.plan.is_cleared) || !world.memory.unsettled().is_empty()
+    // Who wakes up late still has something in hand.
+    let asleep = world.history().asleep_until + AWAKE > world.now();
+    asleep || (runs && world.plan.is_cleared) || !world.memory.unsettled().is_empty()
 }
 
 async fn left(world: &World) -> Vec<String> {

@@ -94,7 +94,9 @@ impl Process {
     }
 
     fn fall_asleep(&self, long: Duration) {
-        self.pulse.lock().expect("no poison").asleep_until = Some(Instant::now() + long);
+        let until = Instant::now() + long;
+        self.pulse.lock().expect("no poison").asleep_until = Some(until);
+        self.world.history().note_sleep(self.world.now() + long);
     }
 
     async fn crash(&self) {
