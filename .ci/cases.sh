@@ -31,9 +31,11 @@ awk -v list="$list" '
     # The last word on a test counts: a repeated line says the same.
     $1 ~ /^(PASS|LEAK|FAIL|TIMEOUT|ABORT|SIGKILL|SIGSEGV|SKIP|LEAK-FAIL)$/ {
         test = $NF
-        if (match(test, /case_[a-z][0-9]+_/)) {
-            id = substr(test, RSTART + 5, RLENGTH - 6)
-            if (!(test in result)) tests[id] = tests[id] " " test
+        is_known = test in result
+        # One test may do what several cases say.
+        for (rest = test; match(rest, /case_[a-z][0-9]+_/); rest = substr(rest, RSTART + RLENGTH)) {
+            id = substr(rest, RSTART + 5, RLENGTH - 6)
+            if (!is_known) tests[id] = tests[id] " " test
             result[test] = $1 == "PASS" ? "passed" : $1 == "SKIP" ? "left out" : "failed"
         }
     }

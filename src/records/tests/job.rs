@@ -145,11 +145,19 @@ pub(crate) fn running(job: JobId, attempt: u32, at: i64, turn: u32) -> Change {
     Change { job, workspace: "default".to_owned(), at: second(at), redelivered: false, news }
 }
 
+/// The news that a worker has not what the agent needs.
+pub(crate) fn waiting(job: JobId, at: i64) -> Change {
+    let details = Map::from_iter([("waiting_for".to_owned(), Value::from("adapter 'x'"))]);
+    let (workspace, at, news) = ("default".to_owned(), second(at), News::Waiting { details });
+    Change { job, workspace, at, redelivered: false, news }
+}
+
 /// All that is ever said of a job, in the order in which it happens.
 pub(crate) fn story(job: JobId, end: &Outcome) -> Vec<Change> {
     let mut story: Vec<_> = Phase::CHAIN.into_iter().map(|phase| fact(job, phase, end)).collect();
+    story.insert(3, waiting(job, 20));
     let news = [(1, 21, 0), (1, 22, 10), (2, 31, 0), (2, 32, 40), (2, 33, 90)];
-    story.splice(3..3, news.map(|(attempt, at, turn)| running(job, attempt, at, turn)));
+    story.splice(4..4, news.map(|(attempt, at, turn)| running(job, attempt, at, turn)));
     story
 }
 

@@ -64,11 +64,11 @@ async fn in_any_order(records: &Records) {
     let jobs = records.jobs();
     let end = action_failed();
     let mut expected = None;
-    for n in 0..22 {
+    for n in 0..24 {
         let job = admit(records, &format!("order-{n}")).await;
         let mut changes = story(job.id, &end);
-        changes.rotate_left(n % 11);
-        if n >= 11 {
+        changes.rotate_left(n % 12);
+        if n >= 12 {
             changes.reverse();
         }
         for change in changes.iter().chain(&changes) {
@@ -80,6 +80,7 @@ async fn in_any_order(records: &Records) {
             row.status,
             row.outcome,
             row.attempt,
+            row.attempts,
             row.status_details,
             row.error_details,
             row.started_at,

@@ -278,7 +278,7 @@ async fn case_c8_a_worker_that_dies_twice_fails_the_job_and_no_other() {
     let log = job.log().await;
     for attempt in [1, 2] {
         let id = job.id.attempt_id(streams::id::Attempt(attempt));
-        assert!(log.contains(&id), "attempt {attempt} is missing: {log:?}");
+        assert!(log.contains(&format!("[stderr] {id}")), "attempt {attempt} is missing: {log:?}");
     }
     assert_eq!(job.json("fabric_error").await["message"], message);
     let names = job.result_names().await;

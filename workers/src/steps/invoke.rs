@@ -6,6 +6,7 @@
 
 mod launch;
 mod lost;
+mod needs;
 mod save;
 mod watch;
 
@@ -13,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use errand_runner::adapters::{self, Needed};
 use errand_runner::{Life, Outcome as RunOutcome};
 use streams::attempt::AttemptEnd;
 use streams::claim::Decision;
@@ -144,18 +144,6 @@ impl Invoke {
             None => Outcome::Cancelled { message: CANCELLED.to_owned() },
         };
         Ok(Invoked::passed_on(outcome))
-    }
-
-    /// What the agent needs and this worker has not.
-    fn lacks(&self, snapshot: &Snapshot) -> Option<Needed> {
-        let needed = adapters::needed(&snapshot.spec.agent.config)?;
-        adapters::lacks(&self.settings.adapter_dirs, &needed).then_some(needed)
-    }
-
-    /// Leaves a job to a worker that has what it needs, and says what it waits for.
-    async fn not_here(&self, job: &Context, snapshot: &Snapshot, needed: &Needed) -> StepError {
-        self.status.waits(job, &snapshot.name, &needed.to_string()).await;
-        StepError::NotHere { reason: format!("no {needed} is installed here") }
     }
 
     async fn under_claim(

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::records::tests::job::{action_failed, fact, second, story};
+use crate::records::tests::job::{action_failed, attempts, fact, running, second, story, waiting};
 
 const ID: JobId = JobId::from_uuid(uuid::Uuid::from_u128(7));
 
@@ -52,7 +52,7 @@ proptest! {
     #[test]
     fn news_may_come_at_any_time_and_often(
         order in Just(story(ID, &Outcome::Succeeded)).prop_shuffle(),
-        repeated in proptest::collection::vec(0..11_usize, 0..12),
+        repeated in proptest::collection::vec(0..12_usize, 0..12),
     ) {
         let (expected, _) = told(&story(ID, &Outcome::Succeeded));
         let again = repeated.into_iter().map(|n| order[n].clone()).collect::<Vec<_>>();
@@ -73,7 +73,7 @@ fn each_fact_is_told_as_it_happens() {
         ("archived", "completed"),
     ];
     assert_eq!(seen, expected);
-    assert_eq!(life.attempt(), Some(Attempt(2)));
+    assert_eq!((life.attempt(), life.attempts()), (Some(Attempt(2)), attempts()));
     assert_eq!((life.started_at(), life.ended_at()), (Some(second(30)), Some(second(50))));
     let expected = json!({
         "turn": 90, "message": "Job completed successfully with exit code 0", "exit_code": 0,
@@ -113,6 +113,22 @@ fn a_cancelled_job_shows_no_error() {
     assert_eq!(details["message"], "Job was cancelled with exit code 143");
     assert_eq!(details["exit_code"], 143);
     assert_eq!(life.error_details(), None);
+}
+
+#[test]
+fn what_a_job_waits_for_is_shown_until_its_agent_runs() {
+    let mut life = admitted();
+    life.apply(&fact(ID, Phase::Staged, &Outcome::Succeeded));
+    assert_eq!(life.status_details().get("waiting_for"), None);
+    life.apply(&waiting(ID, 21));
+    assert_eq!((life.status(), life.attempt()), (Status::Pending, None));
+    assert_eq!(life.status_details()["waiting_for"], "adapter 'x'");
+    life.apply(&running(ID, 1, 22, 0));
+    assert_eq!(life.status(), Status::Active);
+    assert_eq!(life.status_details().get("waiting_for"), None);
+    // The next attempt may wait as the first did.
+    life.apply(&waiting(ID, 23));
+    assert_eq!(life.status_details()["waiting_for"], "adapter 'x'");
 }
 
 #[test]
