@@ -28,6 +28,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// looked at.
 const HELD_FOR: (Duration, u32) = (Duration::from_secs(2), 5);
 
+/// The same for what this worker has not. Never in step with how often workers look for jobs, or
+/// it would be given to the same one again and again.
+const NOT_HERE_FOR: Duration = Duration::from_secs(1);
+
 /// Deals with one delivery, to the end.
 pub(super) async fn deliver<S: Step>(runtime: &Runtime, step: &S, delivery: Delivery) {
     let Some((envelope, delivery)) = decode::<S>(runtime, delivery).await else { return };
@@ -105,10 +109,14 @@ async fn decoded<S: Step>(
         Ok(fact) => fact,
         Err(StepError::Deleted) => return discard::<S>(runtime, delivery).await,
         Err(StepError::Busy { after }) => return give_back(delivery, after).await,
-        Err(waits @ (StepError::Held | StepError::NotHere { .. })) => {
-            tracing::debug!(reason = %waits, "left for later");
-            let looks = u32::try_from(delivery.times).unwrap_or(u32::MAX).clamp(1, HELD_FOR.1);
-            return give_back(delivery, HELD_FOR.0 * looks).await;
+        Err(StepError::Held) => {
+            let after = HELD_FOR.0 * looks(&delivery);
+            return give_back(delivery, after).await;
+        }
+        Err(StepError::NotHere { reason }) => {
+            tracing::debug!(reason, "left to another worker");
+            let after = NOT_HERE_FOR * looks(&delivery);
+            return give_back(delivery, after).await;
         }
         Err(StepError::Retry { after, reason }) => {
             let doublings = u32::try_from(delivery.times.saturating_sub(1)).unwrap_or(6).min(6);
@@ -156,6 +164,11 @@ async fn settled<S: Step>(step: &S, job: &Context, delivery: Delivery) {
             give_back(delivery, Duration::from_secs(1)).await;
         }
     }
+}
+
+/// How often a job that waits was looked at; at last that counts no more.
+fn looks(delivery: &Delivery) -> u32 {
+    u32::try_from(delivery.times).unwrap_or(u32::MAX).clamp(1, HELD_FOR.1)
 }
 
 /// Whether the next fact stands already, or the job is finished altogether.
