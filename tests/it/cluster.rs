@@ -1,20 +1,17 @@
-//! A queue of three servers: whichever is killed, nothing that was confirmed is lost, and a subject
-//! takes one fact, whoever leads.
+//! A queue of three servers: whichever is killed, nothing that was confirmed is lost.
 
-use std::collections::BTreeMap;
+mod race;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::json;
-use streams::broker::{Broker, Error, Expect, Publication, Published};
+use streams::broker::{Broker, Expect, Publication, Published};
 use streams::id::JobId;
-use streams::jetstream::JetStream;
-use streams::phase::Phase;
 use streams::subject;
 use streams::topology::{Bucket, Limits, StreamName};
-use tokio::time::{Instant, sleep};
 
 use crate::harness::{Cluster, Database, Parts, Platform, eventually};
 
@@ -24,13 +21,6 @@ const ALL_STEPS: &str = "resolve,stage,invoke,act,archive";
 const LATER: Duration = Duration::from_secs(300);
 
 const JOBS: usize = 30;
-
-/// How often two publishers race for a subject.
-const ROUNDS: usize = 1_000;
-
-/// How long one server leads, and how often it does not step down but is killed.
-const REIGN: Duration = Duration::from_millis(400);
-const KILLED: usize = 12;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whichever_leader_is_killed_every_job_ends_and_runs_once() {
@@ -87,116 +77,6 @@ fn lines(file: &Path) -> Vec<String> {
 async fn have_begun(runs: &Path, wanted: usize) {
     let what = format!("{wanted} agents have begun");
     eventually(&what, LATER, || async { (lines(runs).len() >= wanted).then_some(()) }).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_publishers_that_race_while_leaders_change_one_stores() {
-    let mut cluster = Cluster::start().await;
-    let (first, second) = (cluster.url_of(0), cluster.url_of(2));
-    let publishers = [
-        ("first", cluster.broker(&format!("{first},{second},{}", cluster.url_of(1))).await),
-        ("second", cluster.broker(&format!("{second},{},{first}", cluster.url_of(1))).await),
-    ];
-    let mut changes = (0, 0);
-    let raced = tokio::select! {
-        raced = race(&publishers) => raced,
-        never = change_leaders(&mut cluster, &mut changes) => never,
-    };
-    let (mut unsure, mut untold) = (0, 0);
-    for (subject, told) in &raced {
-        let stored = told.iter().filter(|told| told.stored).count();
-        unsure += told.iter().map(|told| told.unsure).sum::<usize>();
-        assert!(stored <= 1, "two are told that they stored {subject}");
-        if stored == 0 {
-            // The winner's confirmation was lost, and when it asked again its message stood.
-            assert!(told.iter().any(|told| told.unsure > 0), "nobody is told of {subject}");
-            untold += 1;
-        }
-    }
-    println!(
-        "{ROUNDS} races, {} leaders stepped down, {} were killed: {unsure} answers did not come, \
-         {untold} winners only heard later that theirs stands",
-        changes.0, changes.1
-    );
-    assert!(changes.0 >= 10 && changes.1 >= 2, "the leaders hardly changed");
-
-    let broker = cluster.broker(&cluster.url()).await;
-    let (mut from, mut stand) = (0, 0);
-    let all = "jobs.resolved.race.>";
-    while let Some(fact) = broker.next(StreamName::Jobs, all, from).await.expect("nats answers") {
-        from = fact.sequence + 1;
-        stand += 1;
-        let told = raced.get(&fact.subject).expect("somebody published it");
-        for (told, (name, _)) in told.iter().zip(&publishers) {
-            assert!(!told.stored || fact.payload == *name, "{name} lost {}", fact.subject);
-        }
-    }
-    assert_eq!(stand, ROUNDS, "one message on each subject");
-}
-
-/// What a publisher was told.
-#[derive(Debug)]
-struct Told {
-    stored: bool,
-    /// How often it was told nothing and had to ask again.
-    unsure: usize,
-}
-
-async fn race(publishers: &[(&'static str, JetStream); 2]) -> BTreeMap<String, [Told; 2]> {
-    let mut raced = BTreeMap::new();
-    for round in 0..ROUNDS {
-        let job = JobId::new();
-        let subject = subject::fact(Phase::Resolved, "race", job);
-        let publication = |name: &'static str| Publication {
-            subject: subject.clone(),
-            payload: name.into(),
-            // Facts have one, which is the same for whoever publishes; the subject is fence enough.
-            message_id: round.is_multiple_of(2).then(|| job.message_id(Phase::Resolved)),
-            expect: Expect::Empty,
-            traceparent: None,
-        };
-        let [(one, first), (other, second)] = publishers;
-        let (one, other) =
-            tokio::join!(told(first, publication(one)), told(second, publication(other)));
-        raced.insert(subject, [one, other]);
-    }
-    raced
-}
-
-/// Asks until there is an answer.
-async fn told(broker: &JetStream, publication: Publication) -> Told {
-    let (began, mut unsure) = (Instant::now(), 0);
-    loop {
-        match broker.publish(publication.clone()).await {
-            Ok(Published::Stored(_)) => return Told { stored: true, unsure },
-            Ok(Published::Exists) => return Told { stored: false, unsure },
-            Err(error @ (Error::Unavailable(_) | Error::Missing(_))) => {
-                assert!(began.elapsed() < LATER, "{error}");
-                unsure += 1;
-                sleep(Duration::from_millis(20)).await;
-            }
-            Err(error) => panic!("{}: {error}", publication.subject),
-        }
-    }
-}
-
-/// Goes on for as long as it is let; counts leaders that stepped down and that were killed.
-async fn change_leaders(
-    cluster: &mut Cluster,
-    changes: &mut (usize, usize),
-) -> BTreeMap<String, [Told; 2]> {
-    loop {
-        for _ in 0..KILLED {
-            sleep(REIGN).await;
-            cluster.step_down("JOBS");
-            changes.0 += 1;
-        }
-        let leader = cluster.leader(Some("JOBS")).await;
-        cluster.kill(leader);
-        changes.1 += 1;
-        cluster.leader(Some("JOBS")).await;
-        cluster.start_again(leader).await;
-    }
 }
 
 #[tokio::test]

@@ -79,6 +79,16 @@ impl Cluster {
         broker
     }
 
+    /// Starts whoever does not run, and waits until all work together.
+    pub async fn mend(&mut self) {
+        for n in 0..SERVERS {
+            if !self.runs(n) {
+                self.start_again(n).await;
+            }
+        }
+        self.is_whole().await;
+    }
+
     /// Waits until every server has all that it should have.
     pub async fn is_whole(&self) {
         for n in 0..SERVERS {
