@@ -223,6 +223,12 @@ impl Delivery {
         Self { message, times, settler: Some(settler) }
     }
 
+    /// Wraps a message that somebody has read and that was not delivered: there is nothing to say
+    /// about it to the server.
+    pub fn found(message: Stored) -> Self {
+        Self { message, times: 1, settler: None }
+    }
+
     /// Says that it is dealt with and waits for the server to confirm.
     pub async fn ack(self) -> Result<(), Error> {
         self.settle(Settle::Ack).await

@@ -8,7 +8,9 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use streams::topology::Limits;
+use streams::broker::{Broker, Settle};
+use streams::phase::StepName;
+use streams::topology::{self, ACK_WAIT, Limits};
 use tokio::time::{Instant, sleep};
 
 use crate::harness::{
@@ -215,6 +217,35 @@ async fn a_worker_that_stops_leaves_its_agents_to_another_at_its_place() {
         ended_well(&parts, job, &runs, SECONDS).await;
     }
     assert_eq!(second.log().matches("post-run action").count(), 2, "{}", second.log());
+}
+
+/// Its delivery may come to others for long. Here it does not come at all: the test has it.
+#[tokio::test]
+async fn a_worker_goes_on_by_itself_with_what_was_begun_at_its_place() {
+    const SECONDS: u32 = 3;
+    let parts = Parts::on(Database::Sqlite).await;
+    let (server, mut worker) = (parts.server(), parts.worker("invoke"));
+    let others = parts.worker("resolve,stage,act,archive");
+    let (api, runs) = (server.api(), parts.lender.scratch().join("runs"));
+    let job = api.script(&ticking(&runs, SECONDS), json!({})).await;
+    job.reaches("active", SOON).await;
+    worker.kill();
+    let broker = parts.broker().await;
+    let consumer = topology::step_consumer(StepName::Invoke, "default");
+    let came_back = || async { broker.fetch(&consumer, 1).await.ok()?.pop() };
+    let delivery = eventually("the delivery comes back", LATER, came_back).await;
+    let settler = delivery.settler().expect("it is not settled");
+    let keeping = tokio::spawn(async move {
+        loop {
+            settler.settle(Settle::Progress).await.expect("nats hears");
+            sleep(ACK_WAIT / 3).await;
+        }
+    });
+    assert!(worker.start_again(), "{}", worker.log());
+    ended_well(&parts, &job, &runs, SECONDS).await;
+    keeping.abort();
+    delivery.ack().await.expect("nats hears");
+    others.stop().await;
 }
 
 #[tokio::test]

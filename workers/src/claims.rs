@@ -5,7 +5,7 @@
 //! it was not renewed for `lost_after` on the observer's own clock, so that no two clocks are
 //! ever compared.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
@@ -20,6 +20,9 @@ use streams::claim::{self, Claim, Start};
 use streams::id::{Attempt, JobId};
 use streams::topology::Bucket;
 use tokio::time::Instant;
+
+use crate::executor::Executor;
+use crate::step::StepError;
 
 /// How long a job that somebody else holds is left alone before the next look.
 const LOOK: Duration = Duration::from_secs(1);
@@ -131,7 +134,8 @@ impl Claims {
     /// Asks for the claim on a job.
     pub(crate) async fn take(&self, job: JobId) -> Result<Grant<'_>, Error> {
         if lock(&self.busy).contains(&job) {
-            return Ok(Grant::Busy(LOOK));
+            // By the time that it is over the next fact stands: nothing is waited for.
+            return Ok(Grant::Busy(LOOK_ELSEWHERE));
         }
         let key = (self.key)(job);
         let Some(entry) = self.broker.get(Bucket::Claims, &key).await? else {
@@ -182,6 +186,20 @@ impl Claims {
             released: false,
             ..claim
         }
+    }
+
+    /// Whether a worker of this place holds the claim which is gone, and what it began is not over.
+    async fn is_left_here(&self, job: JobId) -> Result<bool, Error> {
+        if lock(&self.busy).contains(&job) {
+            return Ok(false);
+        }
+        let entry = self.broker.get(Bucket::Claims, &(self.key)(job)).await?;
+        let claim = entry.and_then(|entry| serde_json::from_slice::<Claim>(&entry.value).ok());
+        Ok(claim.is_some_and(|claim| {
+            let is_over = claim.done || claim.settled;
+            let is_ours = claim.place == self.place;
+            is_ours && !is_over && (claim.worker == self.worker || !self.is_alive(&claim.worker))
+        }))
     }
 
     /// Whether a worker process of this place lives: it holds a lock on its file.
@@ -284,6 +302,21 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         lock(&self.claims.busy).remove(&self.job);
     }
+}
+
+/// Jobs of which there are runs here and whose claims workers have left that were here.
+pub(crate) async fn begun_here(
+    claims: &Claims,
+    executor: &dyn Executor,
+) -> Result<Vec<JobId>, StepError> {
+    let jobs: BTreeSet<_> = executor.runs().await?.into_iter().map(|run| run.job).collect();
+    let mut left = Vec::new();
+    for job in jobs {
+        if claims.is_left_here(job).await? {
+            left.push(job);
+        }
+    }
+    Ok(left)
 }
 
 /// Notes on the claim, whoever has it by now, that the run is over and its fact stands.

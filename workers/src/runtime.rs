@@ -1,6 +1,7 @@
 //! The runtime: brings deliveries to steps, and does with their answers what a step may not do
 //! itself. The rules that make repetition harmless live here, in [`deliver`].
 
+mod begun;
 mod deliver;
 pub(crate) use deliver::put;
 mod keepalive;
@@ -86,6 +87,8 @@ async fn short<S: Step>(runtime: Runtime, step: S, width: usize) {
     let step = Arc::new(step);
     let permits = Arc::new(Semaphore::new(width));
     let consumer = topology::step_consumer(S::NAME, "");
+    let begun = begun::run(runtime.clone(), Arc::clone(&step), Arc::clone(&permits));
+    let begun = tokio::spawn(begun);
     let mut work = JoinSet::new();
     while !runtime.stop.is_cancelled() {
         let deliveries = match runtime.broker.deliveries(&consumer, AHEAD).await {
@@ -127,6 +130,7 @@ async fn short<S: Step>(runtime: Runtime, step: S, width: usize) {
         }
     }
     drain(work).await;
+    let _ = begun.await;
 }
 
 async fn drain(mut work: JoinSet<()>) {

@@ -32,6 +32,12 @@ pub trait Step: Send + Sync + 'static {
     /// Does the work.
     async fn run(&self, job: &Context, fact: Self::In) -> Result<Self::Out, StepError>;
 
+    /// Jobs that a worker of this place has begun with which is gone, and that nobody here works
+    /// on: what was started for them is found at no other place.
+    async fn begun_here(&self) -> Result<Vec<JobId>, StepError> {
+        Ok(Vec::new())
+    }
+
     /// Called once the produced fact is stored; tidies up. It is called until it went well, or
     /// until the fact is gone.
     async fn settled(&self, _job: &Context) -> Result<(), StepError> {

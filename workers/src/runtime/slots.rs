@@ -14,7 +14,7 @@ use streams::{subject, topology};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use super::{Runtime, deliver, pause};
+use super::{Runtime, begun, deliver, pause};
 use crate::step::{Step, fits};
 use crate::steps::Invoke;
 
@@ -28,6 +28,8 @@ pub(super) async fn run(runtime: Runtime, step: Invoke, slots: usize) {
     const { fits::<Invoke>() };
     let step = Arc::new(step);
     let free = Arc::new(Semaphore::new(slots));
+    let begun = begun::run(runtime.clone(), Arc::clone(&step), Arc::clone(&free));
+    let begun = tokio::spawn(begun);
     let mut work = JoinSet::new();
     // Kept when the broker fails: a consumer that somebody removed is made again only because
     // its workspace is still known here.
@@ -39,6 +41,7 @@ pub(super) async fn run(runtime: Runtime, step: Invoke, slots: usize) {
     }
     // Dropping the work gives the deliveries back; the agents go on.
     work.shutdown().await;
+    let _ = begun.await;
 }
 
 /// Works until the broker fails or the worker is told to stop.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use streams::broker::Broker;
 use streams::code::Code;
 use streams::fact::{Acted, Invoked, Produced};
+use streams::id::JobId;
 use streams::outcome::{Outcome, bounded};
 use streams::phase::StepName;
 
@@ -67,6 +68,10 @@ impl Step for Act {
             }
         };
         Ok(Acted { outcome, results: done.results })
+    }
+
+    async fn begun_here(&self) -> Result<Vec<JobId>, StepError> {
+        claims::begun_here(&self.programs.claims, &*self.programs.executor).await
     }
 
     async fn settled(&self, job: &Context) -> Result<(), StepError> {

@@ -19,7 +19,7 @@ use streams::attempt::AttemptEnd;
 use streams::claim::Decision;
 use streams::code::Code;
 use streams::fact::{Invoked, Produced, Run, Staged};
-use streams::id::Attempt;
+use streams::id::{Attempt, JobId};
 use streams::outcome::{Outcome, bounded};
 use streams::phase::StepName;
 use streams::snapshot::{QueueLimit, Snapshot};
@@ -124,6 +124,10 @@ impl Step for Invoke {
             done = self.under_claim(job, &fact, &snapshot, &held) => done,
             gone = self.keep(job, &held) => Err(gone),
         }
+    }
+
+    async fn begun_here(&self) -> Result<Vec<JobId>, StepError> {
+        claims::begun_here(&self.claims, &*self.executor).await
     }
 
     async fn settled(&self, job: &Context) -> Result<(), StepError> {
