@@ -2,6 +2,7 @@
 
 mod cancel;
 mod conformance;
+mod deletion;
 mod environments;
 mod errors;
 mod files;
@@ -12,10 +13,12 @@ mod idempotency;
 mod intake;
 mod last_output;
 mod lists;
+mod projection;
 mod refusals;
 mod rerun;
 mod results;
 mod routes;
+mod unattended;
 
 use serde_json::{Value, json};
 use streams::id::{Attempt, JobId};

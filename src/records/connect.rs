@@ -84,11 +84,22 @@ fn pool(connections: u32, settings: &'static str) -> AnyPoolOptions {
         })
 }
 
-async fn migrate(writes: &AnyPool) -> Result<()> {
-    let steps = MIGRATIONS.iter().zip(1..).map(|((name, text), version)| {
+/// For whoever opens a database without us.
+#[cfg(test)]
+pub(super) fn open_drivers() {
+    sqlx::any::install_default_drivers();
+}
+
+/// Takes the first so many steps that are not taken yet.
+pub(super) async fn migrate_to(writes: &AnyPool, steps: usize) -> Result<()> {
+    let steps = MIGRATIONS.iter().zip(1..).take(steps).map(|((name, text), version)| {
         Migration::new(version, (*name).into(), MigrationType::Simple, text.into_sql_str(), false)
     });
-    Migrator::with_migrations(steps.collect()).run(writes).await?;
+    Ok(Migrator::with_migrations(steps.collect()).run(writes).await?)
+}
+
+async fn migrate(writes: &AnyPool) -> Result<()> {
+    migrate_to(writes, MIGRATIONS.len()).await?;
     for name in SEEDED {
         sql("INSERT INTO workspaces (id, name, description, created_at, updated_at)
              VALUES ($1, $2, NULL, $3, $3) ON CONFLICT DO NOTHING")

@@ -11,7 +11,9 @@ mod listing;
 mod names;
 pub(crate) mod postgres;
 mod projection;
+mod quarantine;
 mod text;
+mod upgrade;
 
 use super::*;
 

@@ -2,7 +2,11 @@
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use streams::code::Code;
+use streams::fact::Submitted;
+use streams::id::JobId;
 use streams::outcome::Outcome;
+use workers::ports::{Admission, Catalog};
 
 use super::harness::{Answer, Harness};
 use super::{AGENTS, JOBS, agent};
@@ -129,4 +133,32 @@ async fn case_o1_what_is_no_key_is_refused_with_the_header_named() {
     }
     assert_eq!(jobs(&api, "default").await, 0);
     made(api.keyed(&execute(), &"k".repeat(255), prompt("one")).await);
+}
+
+/// The id that a submit fact is published under is its key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn case_o1_a_submit_fact_that_is_sent_again_with_another_payload_is_harmless() {
+    for api in furnished().await {
+        let job = JobId::new();
+        let fact = |agent: &str| Submitted {
+            spec: json!({"agent": agent, "input": "x"}).as_object().cloned(),
+            name: None,
+            record: None,
+        };
+        let admit = async |agent| {
+            let admitted = api.catalog.admit(job, "default", &fact(agent)).await;
+            admitted.expect("records answer")
+        };
+        let Admission::Refused(text) = admit("nobody").await else { panic!("there is no agent") };
+        let recorded = api.records.jobs().by_id(job).await.expect("records answer");
+        assert!(matches!(admit("calc").await, Admission::Refused(again) if again == text));
+        assert_eq!(api.records.jobs().by_id(job).await.expect("records answer"), recorded);
+
+        let rejected = Outcome::NotRun { code: Code::Rejected, message: text };
+        api.records.project(&story(job, &rejected)).await.expect("it is taken in");
+        let ended = api.records.jobs().by_id(job).await.expect("records answer");
+        // Its facts may have left the streams by now, and nothing else stands in the way.
+        assert!(matches!(admit("calc").await, Admission::Deleted));
+        assert_eq!(api.records.jobs().by_id(job).await.expect("records answer"), ended);
+    }
 }

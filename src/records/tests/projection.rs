@@ -1,5 +1,8 @@
 //! Projection: facts become rows, whatever their order, and never a row of their own.
 
+use proptest::collection::vec;
+use proptest::strategy::{Just, Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
 use serde_json::json;
 use streams::id::{Attempt, JobId};
 use streams::outcome::{Outcome, Status};
@@ -92,6 +95,51 @@ async fn in_any_order(records: &Records) {
     }
     let (status, outcome, ..) = expected.expect("there were orders");
     assert_eq!((status, outcome), (Status::Error, Some(end)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn facts_in_any_order_and_number_make_one_row_on_sqlite() {
+    let (records, _directory) = super::sqlite().await;
+    by_chance(&records).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn facts_in_any_order_and_number_make_one_row_on_postgresql() {
+    let server = super::postgres::Server::start();
+    by_chance(&Records::connect(&server.url()).await.expect("postgres opens")).await;
+}
+
+/// The same of orders that chance makes, in batches of any size, each change up to three times.
+async fn by_chance(records: &Records) {
+    let jobs = records.jobs();
+    let mut chance = TestRunner::deterministic();
+    let orders = (shuffled(), vec(0..STORY, 0..2 * STORY), 1..6_usize);
+    let mut expected = None;
+    for n in 0..40 {
+        let job = admit(records, &format!("chance-{n}")).await;
+        let story = story(job.id, &action_failed());
+        assert_eq!(story.len(), STORY);
+        let drawn = orders.new_tree(&mut chance).expect("there are orders");
+        let (each, again, batch) = drawn.current();
+        let order: Vec<_> = [&again[..again.len() / 2], &each, &again[again.len() / 2..]].concat();
+        let changes: Vec<_> = order.iter().map(|place| story[*place].clone()).collect();
+        for batch in changes.chunks(batch) {
+            records.project(batch).await.expect("it is taken in");
+        }
+        let row = jobs.by_id(job.id).await.expect("the database answers").expect("it is found");
+        let results = jobs.results(job.id).await.expect("they are listed");
+        let alike = Job { id: JobId::from_uuid(uuid::Uuid::nil()), name: String::new(), ..row };
+        let alike = Job { attempt_id: String::new(), spec: None, snapshot: None, ..alike };
+        let row = (alike, results);
+        assert_eq!(&row, expected.get_or_insert(row.clone()), "order {order:?}");
+    }
+}
+
+/// The changes of a story.
+const STORY: usize = 11;
+
+fn shuffled() -> impl Strategy<Value = Vec<usize>> {
+    Just((0..STORY).collect::<Vec<_>>()).prop_shuffle()
 }
 
 /// One batch tells the stories of many jobs, each in the order of its phases.

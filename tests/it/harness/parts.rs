@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -96,6 +96,24 @@ impl Parts {
         self.part(&["serve", "--listen", &format!("127.0.0.1:{port}")], &[])
     }
 
+    /// A server with further variables.
+    pub fn server_with(&self, more: &[(&str, &str)]) -> Part {
+        self.part(&["serve", "--listen", "127.0.0.1:0"], more)
+    }
+
+    /// Runs a command of the platform's own to its end, on what the parts share.
+    pub fn run(&self, arguments: &[&str], more: &[(&str, &str)]) -> Output {
+        self.errand(arguments).envs(more.iter().copied()).output().expect("errand runs")
+    }
+
+    /// Where the records are.
+    pub fn database_url(&self) -> String {
+        match &self.postgres {
+            Some(postgres) => postgres.url(),
+            None => format!("sqlite://{}", self.data.path().join("errand.db").display()),
+        }
+    }
+
     pub fn worker(&self, steps: &str) -> Part {
         self.worker_at(HERE, steps, &[])
     }
@@ -133,8 +151,12 @@ impl Parts {
 
     /// A connection of our own to the queue.
     pub async fn broker(&self) -> Arc<JetStream> {
-        let (url, limits) = self.queue.clone();
-        let to = Connect { url, token: None, name: "test".to_owned() };
+        self.broker_with(self.queue.1).await
+    }
+
+    /// The same; the first connection of all makes the streams with its limits.
+    pub async fn broker_with(&self, limits: Limits) -> Arc<JetStream> {
+        let to = Connect { url: self.nats_url(), token: None, name: "test".to_owned() };
         let (broker, _) = JetStream::connect(&to, limits).await.expect("nats answers");
         Arc::new(broker)
     }

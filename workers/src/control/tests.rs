@@ -150,3 +150,39 @@ async fn a_job_that_is_decided_keeps_its_reason() {
         assert_eq!(outcome::<Invoked>(&broker, job).await.as_ref(), Some(&refused));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn case_d8_a_claim_that_is_renewed_is_not_taken_and_one_that_is_not_is() {
+    let (broker, locks) = (broker(), locks());
+    let (lost_after, pause) = (Duration::from_secs(900), Duration::from_secs(600));
+    let lost = LostClaims::new(Arc::clone(&broker), lost_after);
+    let job = job(&broker, Phase::Staged).await;
+    let claims = worker(&broker, &locks);
+    let Ok(Grant::Held(held)) = claims.take(job).await else { panic!("it is free") };
+    held.note_start().await.expect("it is ours");
+    let look = async || lost.settle_cancel(WORKSPACE, job).await.expect("the broker answers");
+    let ended = async || outcome::<Invoked>(&broker, job).await;
+    // Not cancelled: it waits for a worker, however long.
+    look().await;
+    tokio::time::advance(2 * lost_after).await;
+    look().await;
+    assert_eq!(ended().await, None);
+
+    cancel(&broker, job).await;
+    for _ in 0..3 {
+        look().await;
+        tokio::time::advance(pause).await;
+        held.renew().await.expect("it is ours");
+    }
+    look().await;
+    assert_eq!(ended().await, None, "its worker lives");
+    tokio::time::advance(pause).await;
+    look().await;
+    assert_eq!(ended().await, None, "it was seen to change a moment ago");
+    tokio::time::advance(pause).await;
+    look().await;
+    assert!(matches!(ended().await, Some(Outcome::Cancelled { .. })));
+    assert!(matches!(held.renew().await, Err(Gone::TakenOver)), "it comes too late");
+    drop(held);
+    assert!(matches!(claims.take(job).await, Ok(Grant::Settled)), "nothing is started again");
+}
