@@ -66,18 +66,18 @@ impl Archive {
         acted: &Acted,
         logs: Option<&ObjectRef>,
     ) -> Result<ObjectRef, StepError> {
-        let mut kept = Kept::default();
-        kept.put(&job.envelope::<Submitted>().await?)?;
-        kept.put(&job.envelope::<Resolved>().await?)?;
-        kept.put(&job.envelope::<Staged>().await?)?;
-        kept.put(&job.envelope::<Invoked>().await?)?;
-        kept.put_fact(acted, job.at)?;
+        let mut facts = Facts::default();
+        facts.put(&job.envelope::<Submitted>().await?)?;
+        facts.put(&job.envelope::<Resolved>().await?)?;
+        facts.put(&job.envelope::<Staged>().await?)?;
+        facts.put(&job.envelope::<Invoked>().await?)?;
+        facts.put_fact(acted, job.at)?;
         let manifest = json!({
             "v": 1,
             "job": job.job,
             "workspace": job.workspace,
-            "facts": kept.facts,
-            "at": kept.at,
+            "facts": facts.facts,
+            "at": facts.at,
             "logs": logs,
         });
         let bytes = serde_json::to_vec_pretty(&manifest).map_err(StepError::retry)?;
@@ -87,20 +87,24 @@ impl Archive {
 
 /// The facts by their phase, and when each came to be.
 #[derive(Default)]
-struct Kept {
+struct Facts {
     facts: Map<String, Value>,
     at: Map<String, Value>,
 }
 
-impl Kept {
+impl Facts {
     fn put<F: Fact>(&mut self, envelope: &Envelope<F>) -> Result<(), StepError> {
         self.put_fact(&envelope.fact, envelope.at)
     }
 
     fn put_fact<F: Fact>(&mut self, fact: &F, at: Timestamp) -> Result<(), StepError> {
         let phase = F::PHASE.token().to_owned();
-        self.facts.insert(phase.clone(), serde_json::to_value(fact).map_err(StepError::retry)?);
+        self.facts.insert(phase.clone(), value(fact)?);
         self.at.insert(phase, json!(at));
         Ok(())
     }
+}
+
+fn value<F: Fact>(fact: &F) -> Result<Value, StepError> {
+    serde_json::to_value(fact).map_err(StepError::retry)
 }
