@@ -11,6 +11,7 @@ use errand_runner::{Launch, Life, Limits};
 use serde_json::Value;
 use streams::id::{Attempt, JobId};
 use streams::snapshot::{ObjectRef, Resources};
+use tokio::time::Instant;
 
 use crate::store;
 
@@ -97,11 +98,12 @@ pub trait Executor: Send + Sync + 'static {
     async fn prepare(&self, run: RunName, plan: &RunPlan) -> Result<(), Error>;
 
     /// Starts the runner in its prepared directory, unless that was done. Returns when the
-    /// runner has passed its start gate.
-    async fn start(&self, run: RunName, plan: &RunPlan) -> Result<(), Error>;
+    /// runner has passed its start gate. Nothing is started when the claim was `held` so long ago
+    /// that another may have it, wherever the time went.
+    async fn start(&self, run: RunName, plan: &RunPlan, held: Instant) -> Result<(), Error>;
 
-    /// Says that somebody still holds the claim.
-    async fn renew(&self, run: RunName) -> Result<(), Error>;
+    /// Says when the claim was held.
+    async fn renew(&self, run: RunName, held: Instant) -> Result<(), Error>;
 
     /// Asks the runner to end the run.
     async fn stop(&self, run: RunName, reason: &str) -> Result<(), Error>;

@@ -9,7 +9,7 @@ use streams::broker::{Expect, Publication};
 use streams::claim::{self, Claim};
 use streams::envelope::Envelope;
 use streams::fact::{Fact, Resolved, Staged};
-use streams::id::{Attempt, JobId};
+use streams::id::JobId;
 use streams::phase::Phase;
 use streams::subject;
 use streams::topology::{Bucket, StreamName};
@@ -35,17 +35,7 @@ async fn started_and_abandoned(api: &Harness) -> JobId {
     let job: JobId = made["id"].as_str().expect("text").parse().expect("an id");
     fact(api, job, Resolved { snapshot: None, outcome: None }).await;
     fact(api, job, Staged { input_workdir: None, ethos: None, outcome: None }).await;
-    let claim = Claim {
-        v: 1,
-        place: "elsewhere".to_owned(),
-        worker: "gone".to_owned(),
-        attempt: Attempt::FIRST,
-        at: Timestamp::now(),
-        started: true,
-        lost: false,
-        done: false,
-        settled: false,
-    };
+    let claim = Claim { started: true, ..Claim::new("elsewhere", "gone") };
     let claim = serde_json::to_vec(&claim).expect("it is JSON").into();
     let made = api.broker.create(Bucket::Claims, &claim::agent_key(job), claim).await;
     assert!(made.expect("the queue answers").is_some());

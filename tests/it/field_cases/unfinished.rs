@@ -49,7 +49,13 @@ fn running(n: usize) -> (NewJob, [Change; 2]) {
         rerun_of: None,
         created_at: at,
     };
-    let proof = Proof { phase: Phase::Staged, outcome: None, run: None, results: Vec::new() };
+    let proof = Proof {
+        phase: Phase::Staged,
+        outcome: None,
+        run: None,
+        attempts: Vec::new(),
+        results: Vec::new(),
+    };
     let started = News::Running { attempt: Attempt::FIRST, details: Map::new() };
     let changes = [News::Fact(proof), started].map(|news| {
         let workspace = "default".to_owned();

@@ -34,7 +34,7 @@ pub struct Launch {
     pub idle_timeout_seconds: Option<f64>,
     /// Seconds between TERM and KILL when the run is stopped.
     pub grace_seconds: f64,
-    /// The run ends when `lease` was not touched for so many seconds; `None` = never.
+    /// The run ends, or never begins, when `lease` was not renewed for so many seconds; `None` = never.
     pub lease_seconds: Option<f64>,
     /// Plain variables of the agent (`NEMO_JOB_ID` and the like), beyond the runner's allow-list.
     pub env: BTreeMap<String, String>,

@@ -8,7 +8,7 @@
 //! given.list    what the agent was given, to be compared when results are saved (worker)
 //! secrets.json  variable values, mode 0600; unlinked by the supervisor before the agent starts
 //! started       created exclusively by the supervisor; it holds a lock on it while it lives
-//! lease         touched by the worker; too old = nobody holds the claim any more
+//! lease         when the worker held the claim; too old = nobody holds it any more
 //! stop          created by the worker: end the run now, for the reason inside
 //! io/           what the processes inside leave for the supervisor; `reserve` in it is space set
 //!               aside for how the run ends
@@ -32,6 +32,7 @@ pub mod adapters;
 pub mod cgroup;
 pub mod launch;
 pub mod log_line;
+pub mod moment;
 pub mod names;
 pub mod outcome;
 pub mod run_dir;
@@ -39,5 +40,6 @@ pub mod run_dir;
 pub use abilities::Abilities;
 pub use launch::{Cgroup, Launch, Limits, Network, SHORTEST_MASKED, Sandbox};
 pub use log_line::{LogLine, LogStream};
+pub use moment::Moment;
 pub use outcome::{End, Failure, Outcome, SecretsFound, Usage};
 pub use run_dir::{Life, RunDir};

@@ -6,14 +6,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Launch, Outcome};
+use crate::{Launch, Moment, Outcome};
 
 /// Who holds `started`; used for signals only, never as a proof of life.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ impl RunDir {
         self.root.join("agent.log")
     }
 
-    /// The file whose age says whether somebody still holds the claim.
+    /// The file that says when somebody was last known to hold the claim.
     pub fn lease(&self) -> PathBuf {
         self.root.join("lease")
     }
@@ -129,11 +129,17 @@ impl RunDir {
             .or_else(|_| File::create(self.stop()).map(drop))
     }
 
-    /// Renews the lease. A lease that is there is only touched, which works on a full disk too.
-    pub fn touch_lease(&self) -> io::Result<()> {
+    /// Renews the lease: at this moment the claim was held. A lease that is there is written over,
+    /// which works on a full disk too.
+    pub fn renew_lease(&self, held: Moment) -> io::Result<()> {
         let mut lease = OpenOptions::new();
         lease.write(true).create(true).truncate(false).mode(0o600);
-        lease.open(self.lease())?.set_modified(std::time::SystemTime::now())
+        lease.open(self.lease())?.write_all_at(held.to_string().as_bytes(), 0)
+    }
+
+    /// When the claim was held, by the lease; `None` when there is none that can be read.
+    pub fn lease_renewed(&self) -> Option<Moment> {
+        String::from_utf8(read_regular(&self.lease()).ok()?).ok()?.parse().ok()
     }
 
     /// The start gate: succeeds for exactly one caller, ever, and stays locked until the returned

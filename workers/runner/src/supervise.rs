@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use errand_runner::{Outcome, RunDir, run_dir};
 use rustix::fs::{FallocateFlags, fallocate};
@@ -27,6 +28,9 @@ mod watch;
 
 /// Somebody else runs, or ran, this attempt.
 const EXIT_TAKEN: u8 = 3;
+
+/// Nobody may have the right to start this attempt any more.
+const EXIT_LATE: u8 = 4;
 
 /// An outcome holds a response of up to 1 MiB, and JSON makes that more.
 const RESERVED_BYTES: u64 = 4 * 1024 * 1024;
@@ -52,6 +56,10 @@ fn start(dir: &Path) -> io::Result<ExitCode> {
     set_child_subreaper(Some(getpid()))?;
     let run = RunDir::new(fs::canonicalize(dir)?);
     let started_at = limit::now();
+    if let Some(late) = is_too_late(&run) {
+        eprintln!("nothing is started: the claim was last held {late:.1?} ago");
+        return Ok(ExitCode::from(EXIT_LATE));
+    }
     let _lock = match run.start(&identity()?) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -63,6 +71,15 @@ fn start(dir: &Path) -> io::Result<ExitCode> {
     let outcome = session::conduct(&run, started_at);
     write_outcome(&run, &outcome)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How long ago the claim was held, when that is too long. A worker that was paused on the way here
+/// may have lost it, and the agent may run elsewhere, or be told of already.
+fn is_too_late(run: &RunDir) -> Option<Duration> {
+    // What cannot be read is said later, in an outcome.
+    let lease = run.launch().ok()?.lease_seconds?;
+    let ago = run.lease_renewed()?.elapsed();
+    (ago.as_secs_f64() >= lease).then_some(ago)
 }
 
 /// An agent may read the environment of any process of its uid, so what the worker knows must

@@ -145,8 +145,9 @@ impl Programs {
             return impossible(error).map(Some);
         }
         // From here on it may have run, whatever happens.
+        let asked = Instant::now();
         held.note_start().await?;
-        match self.executor.start(run.name, &plan).await {
+        match self.executor.start(run.name, &plan, asked).await {
             Ok(()) => Ok(None),
             Err(error) => impossible(error).map(Some),
         }
@@ -257,11 +258,10 @@ impl Programs {
         loop {
             let asked = Instant::now();
             match held.renew().await {
-                // Only right after the claim was: were this worker cut off for long, another may
-                // take over, and before that the runner must have ended the program.
-                Ok(()) if asked.elapsed() >= renewal => {}
+                // Of that time: were this worker cut off for long, another may take over, and before
+                // that the runner must have ended the program.
                 Ok(()) => {
-                    if let Err(error) = self.executor.renew(run).await {
+                    if let Err(error) = self.executor.renew(run, asked).await {
                         tracing::warn!(%error, "the lease is renewed later");
                     }
                 }

@@ -16,7 +16,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use errand_runner::{Life, RunDir, Sandbox, run_dir};
+use errand_runner::{Life, Moment, RunDir, Sandbox, run_dir};
 use rustix::io::Errno;
 use serde_json::Value;
 use streams::id::Attempt;
@@ -211,13 +211,13 @@ impl Executor for Process {
         filled
     }
 
-    async fn start(&self, run: RunName, plan: &RunPlan) -> Result<(), Error> {
+    async fn start(&self, run: RunName, plan: &RunPlan, held: Instant) -> Result<(), Error> {
         let dir = self.dir(run);
         if dir.life()? != Life::Fresh {
             return Ok(());
         }
         self.groups.make(run, &dir)?;
-        dir.touch_lease()?;
+        dir.renew_lease(moment(held))?;
         let unlink = || {
             let _ = fs::remove_file(dir.secrets());
         };
@@ -237,10 +237,10 @@ impl Executor for Process {
         begun
     }
 
-    async fn renew(&self, run: RunName) -> Result<(), Error> {
+    async fn renew(&self, run: RunName, held: Instant) -> Result<(), Error> {
         let dir = self.dir(run);
         // While it is being filled there is nothing to renew.
-        if dir.root().exists() { Ok(dir.touch_lease()?) } else { Ok(()) }
+        if dir.root().exists() { Ok(dir.renew_lease(moment(held))?) } else { Ok(()) }
     }
 
     async fn stop(&self, run: RunName, reason: &str) -> Result<(), Error> {
@@ -290,6 +290,12 @@ impl Executor for Process {
         let names = fs::read_dir(&self.runs)?.filter_map(Result::ok);
         Ok(names.filter_map(|entry| parse(entry.file_name().to_str()?)).collect())
     }
+}
+
+/// An instant as the runner knows it. Should this process be paused here, it comes out earlier.
+fn moment(instant: Instant) -> Moment {
+    let now = Moment::now();
+    now.before(instant.elapsed())
 }
 
 /// Waits until a runner has begun, or has ended without.

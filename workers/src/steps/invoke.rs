@@ -23,6 +23,7 @@ use streams::id::{Attempt, JobId};
 use streams::outcome::{Outcome, bounded};
 use streams::phase::StepName;
 use streams::snapshot::{QueueLimit, Snapshot};
+use tokio::time::Instant;
 
 use crate::actions::Registry;
 use crate::claims::{self, Claims, Gone, Grant, Held};
@@ -286,8 +287,9 @@ impl Invoke {
         }
         self.patience.forget(job.job);
         // Also the last look at the claim: nobody else may have taken it while it was filled.
+        let asked = Instant::now();
         held.note_start().await?;
-        match self.executor.start(run, &plan).await {
+        match self.executor.start(run, &plan, asked).await {
             Ok(()) => Ok(None),
             Err(error) => impossible(error).map(Some),
         }

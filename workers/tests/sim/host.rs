@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use errand_runner::Life;
 use serde_json::Value;
 use streams::id::Attempt;
-use tokio::time::Duration;
+use tokio::time::{Duration, Instant};
 use workers::executor::{Error, Executor, Places, RunName, RunPlan};
 
 use crate::calls::Op;
@@ -115,7 +115,7 @@ impl Executor for Host {
         .await
     }
 
-    async fn start(&self, run: RunName, plan: &RunPlan) -> Result<(), Error> {
+    async fn start(&self, run: RunName, plan: &RunPlan, held: Instant) -> Result<(), Error> {
         let program = is_program(&plan.launch.agent);
         self.at_place(Op::Start, run, |place, key, now| {
             let world = &self.process.world;
@@ -126,9 +126,13 @@ impl Executor for Host {
             if run.started.is_some() && world.planted != Some(Planted::NoStartGate) {
                 return Ok(());
             }
+            let held = now.saturating_sub(held.elapsed());
+            if held + run.lease <= now {
+                return Err(Error::Unavailable("the claim was held too long ago".to_owned()));
+            }
             self.started.lock().expect("no poison").insert(key);
             run.started = Some(now);
-            run.renewed = now;
+            run.renewed = held;
             let (job, attempt) = key;
             let place = self.place;
             let start = Start { job, attempt, place, program, from: now, until: None };
@@ -138,10 +142,10 @@ impl Executor for Host {
         .await
     }
 
-    async fn renew(&self, run: RunName) -> Result<(), Error> {
+    async fn renew(&self, run: RunName, held: Instant) -> Result<(), Error> {
         self.at_place(Op::Renew, run, |place, key, now| {
             if let Some(run) = place.runs.get_mut(&key) {
-                run.renew(now);
+                run.renew(now, now.saturating_sub(held.elapsed()));
             }
             Ok(())
         })

@@ -31,7 +31,7 @@ pub(crate) struct Run {
     pub(crate) limit: Duration,
     pub(crate) lease: Duration,
     pub(crate) started: Option<Duration>,
-    /// When the supervisor saw the lease renewed last.
+    /// When the claim was held, by the lease.
     pub(crate) renewed: Duration,
     pub(crate) stop: Option<(Duration, String)>,
 }
@@ -56,7 +56,7 @@ impl Run {
     fn end(&self) -> Option<(Duration, Cause)> {
         let started = self.started?;
         let mut ends = vec![(started + self.limit, Cause::Limit)];
-        ends.push((self.renewed.max(started) + self.lease, Cause::Lease));
+        ends.push((self.renewed + self.lease, Cause::Lease));
         ends.extend(self.agent.runs_for().map(|long| (started + long, Cause::Itself)));
         ends.extend(self.agent.supervisor_dies().map(|at| (started + at, Cause::SupervisorDied)));
         if let Some((at, reason)) = &self.stop {
@@ -71,9 +71,9 @@ impl Run {
     }
 
     /// Renews the lease; a supervisor that is gone does not see it.
-    pub(crate) fn renew(&mut self, now: Duration) {
+    pub(crate) fn renew(&mut self, now: Duration, held: Duration) {
         if self.ended(now).is_none() {
-            self.renewed = now;
+            self.renewed = self.renewed.max(held);
         }
     }
 

@@ -261,9 +261,7 @@ impl Plan {
             };
             let call = if call.op == Op::Look { Call { nth: call.nth * 23, ..call } } else { call };
             let fault = fault(dice);
-            if is_bearable(call, fault) {
-                plan.faults.insert(call, fault);
-            }
+            plan.faults.insert(call, fault);
         }
         plan.keep_one_who_knows();
         plan.keep_the_facts();
@@ -340,15 +338,6 @@ const FAULTY: [Op; 22] = [
     Op::Admit,
     Op::Secrets,
 ];
-
-/// Whether the chain is known to bear a fault.
-///
-/// A worker that sleeps between its note that it starts the agent and the start itself, for so
-/// long that the claim is taken over elsewhere, starts an agent whose job is told of already. That
-/// can be kept from happening by the runner only.
-pub(crate) const fn is_bearable(call: Call, fault: Fault) -> bool {
-    !matches!((call.op, fault), (Op::Start, Fault::Sleep(..) | Fault::Late(_)))
-}
 
 fn fault(dice: &mut Dice) -> Fault {
     let when = dice.one_of(&[When::Before, When::After]);

@@ -1,6 +1,6 @@
 //! Decides when a run has to end: the limit, silence, a request, a lease that ran out.
 //!
-//! Every span is measured on this process's monotonic clock, so a step of the wall clock changes
+//! Every span is measured on a monotonic clock, so a step of the wall clock changes
 //! nothing and a process that was paused meets its limit at the first look.
 
 use std::fs;
@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use errand_runner::{Launch, RunDir, run_dir};
+use errand_runner::{Launch, Moment, RunDir, run_dir};
 use jiff::Timestamp;
 
 use crate::limit;
@@ -33,7 +33,7 @@ pub(super) enum End {
     NotStarted,
     /// `stop`, with the text inside.
     Asked(String),
-    /// Nobody has touched `lease` for too long.
+    /// Nobody has renewed `lease` for too long.
     Lease,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Watch<'a> {
     invoked_at: Option<Timestamp>,
     limit: Option<Instant>,
     reported: Option<Instant>,
-    lease: Still<Option<Stamp>>,
+    lease: Moment,
     output: Still<[Option<Stamp>; 3]>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Watch<'a> {
             invoked_at: None,
             limit: None,
             reported: None,
-            lease: Still { seen: None, since: now },
+            lease: Moment::now(),
             output: Still { seen: [None; 3], since: now },
         }
     }
@@ -109,7 +109,7 @@ impl<'a> Watch<'a> {
             }
             _ => {}
         }
-        if self.lease_is_over(now) {
+        if self.lease_is_over() {
             return Some(End::Lease);
         }
         self.launch
@@ -146,12 +146,14 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn lease_is_over(&mut self, now: Instant) -> bool {
+    /// It counts when the claim was held, and not when that was written: a worker that was paused
+    /// in between may have lost it.
+    fn lease_is_over(&mut self) -> bool {
         let Some(seconds) = self.launch.lease_seconds else {
             return false;
         };
-        // A renewed lease has a new time.
-        self.lease.look(stamp(&self.run.lease()), now) >= seconds
+        self.lease = self.run.lease_renewed().unwrap_or(self.lease);
+        self.lease.elapsed().as_secs_f64() >= seconds
     }
 
     /// Looks at the files and not at what was read of them: a supervisor that was paused sees at

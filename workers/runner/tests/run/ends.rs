@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use errand_runner::{End, Failure, Life, LogStream};
+use errand_runner::{End, Failure, Life, LogStream, Moment};
 use serde_json::Value;
 
 use crate::scene::Scene;
@@ -161,20 +161,34 @@ fn a_stop_for_another_reason_says_it() {
 
 #[test]
 fn a_lease_that_nobody_renews_ends_the_run() {
-    let scene = Scene::new("sleep 9999").with(|launch| launch.lease_seconds = Some(0.5));
-    scene.run.touch_lease().expect("room on the disk");
+    let scene = Scene::new("sleep 9999").with(|launch| launch.lease_seconds = Some(3.0));
+    scene.run.renew_lease(Moment::now()).expect("room on the disk");
     let done = scene.run();
     done.assert_end(End::Stopped, Some(Failure::WorkerLost));
     assert_eq!(done.error()["code"], "worker_lost");
+}
+
+/// Its worker was paused on the way to the start, and the claim may be somebody else's by now.
+#[test]
+fn a_claim_that_was_held_too_long_ago_starts_nothing() {
+    let scene = Scene::new(": > begun").with(|launch| launch.lease_seconds = Some(60.0));
+    let long_ago = Moment::now().before(Duration::from_secs(61));
+    scene.run.renew_lease(long_ago).expect("room on the disk");
+    let mut child = scene.start();
+    assert_eq!(child.wait().expect("a child").code(), Some(4));
+    assert_eq!(scene.run.life().expect("a run"), Life::Fresh);
+    assert!(!scene.workspace("begun").exists());
+    scene.run.renew_lease(Moment::now()).expect("room on the disk");
+    scene.run().assert_end(End::Succeeded, None);
 }
 
 /// Somebody else may start the agent soon.
 #[test]
 fn an_agent_that_ignores_term_is_gone_soon_after_its_lease() {
     let scene = Scene::new("trap '' TERM; sleep 9999; sleep 9999").with(|launch| {
-        (launch.lease_seconds, launch.grace_seconds) = (Some(1.0), 600.0);
+        (launch.lease_seconds, launch.grace_seconds) = (Some(3.0), 600.0);
     });
-    scene.run.touch_lease().expect("room on the disk");
+    scene.run.renew_lease(Moment::now()).expect("room on the disk");
     let done = scene.run();
     done.assert_end(End::Stopped, Some(Failure::WorkerLost));
 }

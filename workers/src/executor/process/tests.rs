@@ -51,7 +51,8 @@ async fn left_by(script: &str) -> bool {
     let dir = process.dir(run);
     fs::create_dir(dir.root()).expect("a directory can be made");
     dir.write_launch(&plan().launch).expect("it is written");
-    let started = timeout(Duration::from_millis(500), process.start(run, &plan())).await;
+    let started =
+        timeout(Duration::from_millis(500), process.start(run, &plan(), Instant::now())).await;
     assert!(!matches!(started, Ok(Ok(()))), "no start gate was passed");
     dir.secrets().exists()
 }

@@ -82,8 +82,8 @@ impl Invoke {
 
     /// Keeps the claim, and with it the lease of the run; comes back when it is lost.
     ///
-    /// The lease is renewed only right after the claim was: were this worker cut off for long,
-    /// another may take over, and before that the runner must have ended the run.
+    /// The lease tells of the time at which the claim was asked for: were this worker cut off for
+    /// long, another may take over, and before that the runner must have ended the run.
     pub(super) async fn keep(&self, job: &Context, held: &Held<'_>) -> StepError {
         let renewal = self.claims.renewal();
         loop {
@@ -91,12 +91,11 @@ impl Invoke {
             let renewed = held.renew().await;
             let run = RunName { job: job.job, attempt: held.attempt().await };
             match renewed {
-                Ok(()) if asked.elapsed() < renewal => {
-                    if let Err(error) = self.executor.renew(run).await {
+                Ok(()) => {
+                    if let Err(error) = self.executor.renew(run, asked).await {
                         tracing::warn!(%error, "the lease is renewed later");
                     }
                 }
-                Ok(()) => {}
                 Err(Gone::TakenOver) => {
                     // What runs here must end and counts for nothing.
                     self.stop(run, "the claim was taken over").await;

@@ -63,7 +63,7 @@ impl Place {
         let script =
             format!("(env -i /usr/bin/setsid /bin/sleep {argument}1 & :); exec sleep {argument}2");
         let run = self.prepare(&script, RunLimits::default());
-        self.process.start(run, &plan()).await.expect("it starts");
+        self.process.start(run, &plan(), Instant::now()).await.expect("it starts");
         let both = || running(&format!("{argument}1")) + running(&format!("{argument}2")) == 2;
         until("it sleeps", both).await;
         run
@@ -121,7 +121,8 @@ async fn a_limit_that_nothing_keeps_here_is_refused() {
         (RunLimits { memory_bytes: Some(1 << 26), ..RunLimits::default() }, "limits.memory"),
     ] {
         let run = place.prepare("echo never", limits);
-        let error = place.process.start(run, &plan()).await.expect_err("it cannot be kept");
+        let error =
+            place.process.start(run, &plan(), Instant::now()).await.expect_err("it cannot be kept");
         assert!(matches!(error, Error::Unschedulable(_)), "{error:?}");
         let text = error.to_string();
         assert!(text.starts_with(key) && text.contains("Delegate=yes"), "{text}");
@@ -141,7 +142,7 @@ async fn case_b6_a_start_that_is_dropped_leaves_nothing_or_a_run_that_is_found_a
         launch.lease_seconds = Some(3.0);
         dir.write_launch(&launch).expect("it is written");
         let plan = plan();
-        let start = place.process.start(run, &plan);
+        let start = place.process.start(run, &plan, Instant::now());
         match waited {
             None => drop(start),
             Some(millis) => drop(timeout(Duration::from_millis(millis), start).await),
@@ -244,7 +245,7 @@ async fn a_run_whose_runner_never_began_leaves_no_group() {
     let mut place = Place::new();
     place.process.runner = place.directory.path().join("no-runner");
     let run = place.prepare("echo never", RunLimits::default());
-    place.process.start(run, &plan()).await.expect_err("there is no runner");
+    place.process.start(run, &plan(), Instant::now()).await.expect_err("there is no runner");
     let group = place.group(run);
     assert!(paths(&group).iter().all(|path| path.exists()));
     // One that has not begun may be started yet by whoever else works here.
