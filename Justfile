@@ -45,6 +45,10 @@ chaos seconds="600":
     cargo build --workspace --bins
     ERRAND_CHAOS_SECONDS={{seconds}} cargo nextest run --workspace --no-capture --profile chaos -E 'test(/^chaos::/)'
 
+# So many seeds of the simulated chain, from the first on; a seed that fails tells its history
+simulate seeds="100000" first="0":
+    ERRAND_SIM_SEEDS={{seeds}} ERRAND_SIM_FIRST={{first}} cargo nextest run --workspace --test sim --no-capture --profile soak -E 'test(no_seed_breaks)'
+
 # Large trees beside tar and gzip, optimised: one table, exit 1 when a limit is missed
 bench-trees:
     cargo build --release --workspace --bins

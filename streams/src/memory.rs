@@ -467,7 +467,9 @@ impl Settler for MemorySettler {
             open.again_at = again_at;
         }
         drop(state);
-        self.broker.changed.notify_waiters();
+        if settle != Settle::Progress {
+            self.broker.changed.notify_waiters();
+        }
         Ok(())
     }
 }

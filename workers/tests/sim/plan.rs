@@ -260,8 +260,7 @@ impl Plan {
                 nth: 1 + u32::try_from(dice.below(6)).unwrap_or_default(),
             };
             let call = if call.op == Op::Look { Call { nth: call.nth * 23, ..call } } else { call };
-            let fault = fault(dice);
-            plan.faults.insert(call, fault);
+            plan.faults.insert(call, fault(dice));
         }
         plan.keep_one_who_knows();
         plan.keep_the_facts();
