@@ -166,9 +166,9 @@ async fn give_back(delivery: Delivery, after: Duration) {
 /// Something between the half of a time and all of it, another each time. Workers look at a steady
 /// pace: what came back at a steady pace, too, would meet the same one again and again, even where
 /// that is the one at the wrong place.
-fn out_of_step(after: Duration, sequence: u64, times: u64) -> Duration {
+fn out_of_step(after: Duration, of: u64, times: u64) -> Duration {
     const PARTS: u32 = 64;
-    let drawn = sequence.wrapping_mul(29).wrapping_add(times.wrapping_mul(37)) % u64::from(PARTS);
+    let drawn = of.wrapping_mul(29).wrapping_add(times.wrapping_mul(37)) % u64::from(PARTS);
     after * (PARTS + u32::try_from(drawn).unwrap_or_default()) / (2 * PARTS)
 }
 

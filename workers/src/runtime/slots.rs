@@ -14,12 +14,12 @@ use streams::{subject, topology};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use super::{Runtime, begun, deliver, pause};
+use super::{Runtime, begun, deliver, out_of_step, pause};
 use crate::step::{Step, fits};
 use crate::steps::Invoke;
 
-/// Hints may be lost, and what another worker gives back comes without one: look so often.
-const LOOK: Duration = Duration::from_secs(2);
+/// Hints may be lost, and what another worker gives back comes without one: look at least so often.
+const LOOK: Duration = Duration::from_secs(3);
 
 /// A hint may come a moment before its message can be fetched: look again so soon.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -55,7 +55,19 @@ async fn turn(
     let phase = StepName::Invoke.consumes();
     let mut hints = runtime.broker.hints(&subject::facts(phase)).await?;
     workspaces.refresh(&*runtime.broker).await?;
-    let mut look = LOOK;
+    // A hint wakes all workers at once. From then on each place looks at other times, or the same
+    // one would always be the first to see what was given back.
+    let place = step
+        .claims
+        .place()
+        .bytes()
+        .fold(0_u64, |number, byte| number.wrapping_mul(31).wrapping_add(byte.into()));
+    let mut looks = 0_u64;
+    let mut next_look = || {
+        looks += 1;
+        out_of_step(LOOK, place, looks)
+    };
+    let mut look = next_look();
     loop {
         let slot = tokio::select! {
             biased;
@@ -75,7 +87,7 @@ async fn turn(
                         hint.ok_or_else(|| Error::Unavailable("no more hints".to_owned()))?;
                         LOOK_AGAIN
                     }
-                    () = tokio::time::sleep(look) => LOOK,
+                    () = tokio::time::sleep(look) => next_look(),
                 };
                 // One look answers all the hints that came meanwhile.
                 while let Some(Some(())) = hints.next().now_or_never() {}
