@@ -101,8 +101,8 @@ codes! {
         "A result could not be saved."
         "Check the object store; the message names the result and the reason.";
     WorkerLost "worker_lost" Platform
-        "The process that watched over the agent died, and the agent is not started twice."
-        "Run the job again, or allow more attempts with max_attempts.";
+        "The process that watched over the agent died, as often as the job's attempts allow; no other end is attempted again."
+        "Run the job again, or allow more attempts with max_attempts: it must be right to start the agent twice.";
     Cancelled "cancelled" User
         "Somebody cancelled the job."
         "Nothing to do.";
@@ -125,8 +125,8 @@ codes! {
         "The agent's container disappeared while it ran."
         "Find out who removed it; then run the job again.";
     Unschedulable "unschedulable" Platform
-        "The place where agents run cannot give what the job asks for."
-        "Ask for less in the compute spec, add nodes, or see what errand doctor says of control groups.";
+        "The place where agents run cannot give what the job asks for, or what keeps its agent apart."
+        "Ask for less in the compute spec, add nodes, or see what errand doctor says of control groups and of the sandbox.";
     Evicted "evicted" Platform
         "The cluster took the agent's place away."
         "Run the job again; raise its requests if that happens often.";

@@ -47,7 +47,8 @@ fn conduct(run: &RunDir, python: Option<&Path>, secrets: &[&str]) -> io::Result<
     launch.cgroup.as_ref().map_or(Ok(()), Cgroup::join)?;
     // Before anything of the agent is read or done.
     if let Err(error) = confine::enter(run, &launch, python) {
-        let refused = Raised::refused(Failure::AgentFailed, error.to_string());
+        // The agent has done nothing: it is the place that cannot give what keeps it apart.
+        let refused = Raised::refused(Failure::Unschedulable, error.to_string());
         return write_report(run, &Report::Raised(refused));
     }
     // Another user's process starts without it.

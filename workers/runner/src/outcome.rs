@@ -39,11 +39,12 @@ pub enum Failure {
     SecretMissing,
     OomKilled,
     IdleTimeout,
+    Unschedulable,
 }
 
 impl Failure {
     /// Every code that a runner can give.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Timeout,
         Self::AgentFailed,
         Self::AgentCrashed,
@@ -58,6 +59,7 @@ impl Failure {
         Self::SecretMissing,
         Self::OomKilled,
         Self::IdleTimeout,
+        Self::Unschedulable,
     ];
 }
 

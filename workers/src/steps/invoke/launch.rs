@@ -110,6 +110,7 @@ pub(super) const fn code(failure: Failure) -> Code {
         Failure::SecretMissing => Code::SecretMissing,
         Failure::OomKilled => Code::OomKilled,
         Failure::IdleTimeout => Code::IdleTimeout,
+        Failure::Unschedulable => Code::Unschedulable,
     }
 }
 
