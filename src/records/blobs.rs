@@ -51,6 +51,7 @@ impl Blobs<'_> {
     }
 
     async fn add_listings(&self, digests: &[String], named: &mut HashSet<String>) -> Result<()> {
+        let asked: HashSet<&str> = digests.iter().map(String::as_str).collect();
         let mut last = String::new();
         loop {
             let rows = sql("SELECT id, pinned FROM filesets WHERE pinned IS NOT NULL AND id > $1
@@ -60,7 +61,7 @@ impl Blobs<'_> {
             last = end.text("id")?;
             for row in &rows {
                 let listing: ObjectRef = row.json("pinned")?;
-                if digests.contains(&listing.sha256) {
+                if asked.contains(&*listing.sha256) {
                     named.insert(listing.sha256);
                 }
             }
