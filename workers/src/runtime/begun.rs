@@ -22,15 +22,18 @@ const LOOK: Duration = Duration::from_secs(15);
 /// Looks until told to stop. What runs already takes its slot, and goes on where there is none.
 pub(super) async fn run<S: Step>(runtime: Runtime, step: Arc<S>, slots: Arc<Semaphore>) {
     let mut work = JoinSet::new();
-    while !runtime.stop.is_cancelled() {
-        if let Err(error) = take_up(&runtime, &step, &slots, &mut work).await {
-            tracing::warn!(step = %S::NAME, %error, "could not look for what was begun here");
+    let looking = async {
+        loop {
+            if let Err(error) = take_up(&runtime, &step, &slots, &mut work).await {
+                tracing::warn!(step = %S::NAME, %error, "could not look for what was begun here");
+            }
+            while work.try_join_next().is_some() {}
+            tokio::time::sleep(LOOK).await;
         }
-        while work.try_join_next().is_some() {}
-        tokio::select! {
-            () = runtime.stop.cancelled() => {}
-            () = tokio::time::sleep(LOOK) => {}
-        }
+    };
+    tokio::select! {
+        () = runtime.stop.cancelled() => {}
+        () = looking => {}
     }
     // What runs goes on without us.
     work.shutdown().await;
