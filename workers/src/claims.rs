@@ -196,7 +196,7 @@ impl Claims {
         let entry = self.broker.get(Bucket::Claims, &(self.key)(job)).await?;
         let claim = entry.and_then(|entry| serde_json::from_slice::<Claim>(&entry.value).ok());
         Ok(claim.is_some_and(|claim| {
-            let is_over = claim.done || claim.settled;
+            let is_over = claim.done || claim.settled || claim.released;
             let is_ours = claim.place == self.place;
             is_ours && !is_over && (claim.worker == self.worker || !self.is_alive(&claim.worker))
         }))

@@ -32,6 +32,7 @@ pub(super) async fn run<S: Step>(runtime: Runtime, step: Arc<S>, slots: Arc<Sema
         }
     };
     tokio::select! {
+        biased;
         () = runtime.stop.cancelled() => {}
         () = looking => {}
     }
