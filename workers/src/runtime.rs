@@ -88,7 +88,7 @@ async fn short<S: Step>(runtime: Runtime, step: S, width: usize) {
     let permits = Arc::new(Semaphore::new(width));
     let consumer = topology::step_consumer(S::NAME, "");
     let begun = begun::run(runtime.clone(), Arc::clone(&step), Arc::clone(&permits));
-    let begun = tokio::spawn(begun);
+    let begun: JoinSet<_> = [begun].into_iter().collect();
     let mut work = JoinSet::new();
     while !runtime.stop.is_cancelled() {
         let deliveries = match runtime.broker.deliveries(&consumer, AHEAD).await {
@@ -130,7 +130,7 @@ async fn short<S: Step>(runtime: Runtime, step: S, width: usize) {
         }
     }
     drain(work).await;
-    let _ = begun.await;
+    begun.join_all().await;
 }
 
 async fn drain(mut work: JoinSet<()>) {

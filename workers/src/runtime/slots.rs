@@ -29,7 +29,7 @@ pub(super) async fn run(runtime: Runtime, step: Invoke, slots: usize) {
     let step = Arc::new(step);
     let free = Arc::new(Semaphore::new(slots));
     let begun = begun::run(runtime.clone(), Arc::clone(&step), Arc::clone(&free));
-    let begun = tokio::spawn(begun);
+    let begun: JoinSet<_> = [begun].into_iter().collect();
     let mut work = JoinSet::new();
     // Kept when the broker fails: a consumer that somebody removed is made again only because
     // its workspace is still known here.
@@ -41,7 +41,7 @@ pub(super) async fn run(runtime: Runtime, step: Invoke, slots: usize) {
     }
     // Dropping the work gives the deliveries back; the agents go on.
     work.shutdown().await;
-    let _ = begun.await;
+    begun.join_all().await;
 }
 
 /// Works until the broker fails or the worker is told to stop.
