@@ -123,6 +123,6 @@ pub trait Executor: Send + Sync + 'static {
     /// Removes the run's directory.
     async fn remove(&self, run: RunName) -> Result<(), Error>;
 
-    /// The runs that have a directory here.
+    /// The runs that have a directory here, or one that was not filled to the end.
     async fn runs(&self) -> Result<Vec<RunName>, Error>;
 }

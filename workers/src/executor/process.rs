@@ -288,7 +288,7 @@ impl Executor for Process {
 
     async fn runs(&self) -> Result<Vec<RunName>, Error> {
         let names = fs::read_dir(&self.runs)?.filter_map(Result::ok);
-        Ok(names.filter_map(|entry| parse(entry.file_name().to_str()?)).collect())
+        Ok(names.filter_map(|entry| parse(whole(entry.file_name().to_str()?))).collect())
     }
 }
 
@@ -321,6 +321,12 @@ fn is_starting(dir: &RunDir) -> io::Result<bool> {
         Life::Running => dir.secrets().exists(),
         Life::Ended(_) | Life::Lost => false,
     })
+}
+
+/// The name of a run directory, also of one that was not filled to the end: whoever filled it may
+/// have been killed, and its job have come to an end without it.
+fn whole(name: &str) -> &str {
+    name.strip_prefix('.').and_then(|name| name.strip_suffix(PARTIAL)).unwrap_or(name)
 }
 
 /// `<job uuid>-<attempt>`, as run directories are called.

@@ -67,6 +67,21 @@ async fn secrets_are_left_only_to_a_runner_that_still_takes_them() {
 }
 
 #[tokio::test]
+async fn a_directory_that_was_not_filled_to_the_end_is_found_and_removed() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let runs = directory.path().join("runs");
+    let process = Process::new(runs.clone(), PathBuf::from("none"), no_store());
+    let process = process.expect("a directory can be made");
+    let run = RunName { job: JobId::new(), attempt: Attempt::FIRST };
+    fs::create_dir(process.partial(run).root()).expect("a directory can be made");
+    assert_eq!(process.runs().await.expect("it can be read"), [run]);
+    assert_eq!(process.look(run).await.expect("it can be read"), Life::Fresh);
+    process.remove(run).await.expect("it can be removed");
+    assert_eq!(process.runs().await.expect("it can be read"), []);
+    assert!(!process.partial(run).root().exists());
+}
+
+#[tokio::test]
 async fn a_user_is_the_runs_until_its_directory_is_gone() {
     let directory = TempDir::new().expect("a temporary directory");
     let process = Process::new(directory.path().join("runs"), PathBuf::from("none"), no_store());
