@@ -162,9 +162,8 @@ impl Rebuild {
                 report.waiting += 1;
                 return Ok(());
             }
-            Err(facts::Unreadable::Store(error)) => return Err(error.into()),
-            Err(facts::Unreadable::Told(reason)) => {
-                report.unreadable(job, reason);
+            Err(reason) => {
+                report.unreadable(job, reason.to_string());
                 return Ok(());
             }
         };

@@ -195,14 +195,17 @@ impl Sweeper {
     /// so may those who should take the job further.
     async fn cancel(&self, job: &Due, lost: &LostClaims) -> Result<(), Error> {
         let (workspace, id) = (&job.workspace, job.id);
+        let unattended = UNATTENDED.min(self.lost_after);
+        if control::finish(&self.broker, &self.store, workspace, id, unattended).await? {
+            return Ok(());
+        }
         // It is decided, unless the queue lost its keys.
         let ends = Ends::new(Arc::clone(&self.broker));
         if ends.decide(id, Decision::Cancel, "sweeper").await? == Decision::Cancel {
             settle_cancel(&self.broker, workspace, id).await?;
             lost.settle_cancel(workspace, id).await?;
         }
-        let unattended = UNATTENDED.min(self.lost_after);
-        Ok(control::finish(&self.broker, &self.store, workspace, id, unattended).await?)
+        Ok(())
     }
 
     /// Whether its agent was started in time is decided by the claim: a job that was started and

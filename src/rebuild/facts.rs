@@ -32,18 +32,18 @@ pub(super) struct Facts {
 /// Why a job cannot be rebuilt.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreadable {
-    /// What is there does not say enough.
-    #[error("{0}")]
-    Told(String),
-    /// The store did not answer.
+    /// Its first fact is missing.
+    #[error("its first fact is missing")]
+    Headless,
+    /// Nobody has resolved it yet.
+    #[error("it is not resolved, and its snapshot was in the lost record only")]
+    Unresolved,
+    /// What is there is no fact.
+    #[error(transparent)]
+    Undecodable(#[from] Undecodable),
+    /// The store does not have what its facts name, or did not answer.
     #[error(transparent)]
     Store(#[from] store::Error),
-}
-
-impl From<Undecodable> for Unreadable {
-    fn from(error: Undecodable) -> Self {
-        Self::Told(error.to_string())
-    }
 }
 
 impl Facts {
@@ -95,16 +95,11 @@ impl Facts {
     /// The record as it was admitted; `None` for a submission that is yet to be.
     pub(super) async fn admitted(&self, store: &Store) -> Result<Option<NewJob>, Unreadable> {
         let Some(submitted) = self.fact::<Submitted>()? else {
-            return Err(Unreadable::Told("its first fact is missing".to_owned()));
+            return Err(Unreadable::Headless);
         };
         let (created_at, submitted) = (submitted.at, submitted.fact);
         let Some(resolved) = self.fact::<Resolved>()?.map(|resolved| resolved.fact) else {
-            return match submitted.spec {
-                Some(_) => Ok(None),
-                None => Err(Unreadable::Told(
-                    "it is not resolved, and its snapshot was in the lost record only".to_owned(),
-                )),
-            };
+            return submitted.spec.map(|_| None).ok_or(Unreadable::Unresolved);
         };
         let snapshot = match &resolved.snapshot {
             Some(part) => Ok(store.open::<Snapshot>(part).await?),

@@ -167,9 +167,16 @@ impl Jobs<'_> {
     }
 }
 
+/// What is read of a whole job. Named one by one: PostgreSQL refuses to go on with a statement
+/// whose columns have become more, and those of this program must survive later migrations.
+const COLUMNS: &str = "id, attempt_id, name, workspace, project, description, source, agent_ref,
+    refused, ownership, custom_fields, output_location, created_at, updated_at, phase, outcome, run,
+    phase_times, running, cancel_requested, hold, patched_details, start_by, ended_at,
+    submission_key, submission_digest, rerun_of, snapshot, request";
+
 /// A statement for whole jobs.
 fn whole(condition: &str) -> Statement {
-    assembled(format!("SELECT * FROM {WHOLE} WHERE {condition}"))
+    assembled(format!("SELECT {COLUMNS} FROM {WHOLE} WHERE {condition}"))
 }
 
 /// A row that cannot be read stands for a job with an error, so that no list fails for its sake.

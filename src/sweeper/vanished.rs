@@ -22,7 +22,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(2);
 
 /// Jobs of a page, and how many of them are looked at side by side.
 const PAGE: u32 = 500;
-const WIDTH: usize = 16;
+const WIDTH: usize = 32;
 
 /// What it works on.
 pub(super) struct Vanished<'s> {

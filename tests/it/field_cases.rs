@@ -19,3 +19,4 @@ mod stuck;
 mod submission;
 mod time;
 mod unfinished;
+mod upgrade;

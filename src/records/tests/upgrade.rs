@@ -49,8 +49,7 @@ const MANY: &str =
      1700000000000000 + n, 1700000000000000 + n, 'archived', '{}', 'completed',
      '{\"kind\":\"succeeded\"}', 1700000100000000 + n, 0, 1, 1 FROM numbers";
 
-/// What a hundred thousand jobs may take, on a machine that does much else. A million was measured
-/// by hand: see ARCHITECTURE.
+/// What a hundred thousand jobs may take, on a machine that does much else.
 const MIGRATED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A database as the release left it.

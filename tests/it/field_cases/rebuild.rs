@@ -80,12 +80,14 @@ async fn shown(api: &Api, job: &Job) -> Value {
     })
 }
 
-/// When a job was recorded that came as a fact is known to its record only.
+/// When a job was recorded that came as a fact is known to its record only; when it was submitted,
+/// only to its fact.
 fn without_creation(shown: &mut Value) {
     match shown {
         Value::Object(fields) => {
-            fields.remove("created_at");
-            fields.remove("updated_at");
+            for time in ["created_at", "updated_at", "submitted"] {
+                fields.remove(time);
+            }
             fields.values_mut().for_each(without_creation);
         }
         Value::Array(items) => items.iter_mut().for_each(without_creation),

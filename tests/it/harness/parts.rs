@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -104,6 +104,11 @@ impl Parts {
     /// Runs a command of the platform's own to its end, on what the parts share.
     pub fn run(&self, arguments: &[&str], more: &[(&str, &str)]) -> Output {
         self.errand(arguments).envs(more.iter().copied()).output().expect("errand runs")
+    }
+
+    /// The data directory that they share.
+    pub fn data(&self) -> &Path {
+        self.data.path()
     }
 
     /// Where the records are.

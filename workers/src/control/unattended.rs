@@ -17,29 +17,32 @@ use crate::step::{Context, Step, StepError};
 use crate::steps::Archive;
 use crate::store::Store;
 
-/// Finishes a job whose agent's end was decided so long ago. Does nothing otherwise; what workers
-/// do at the same moment comes to the same.
+/// Finishes a job whose agent's end was decided so long ago; says whether it is decided. Does
+/// nothing otherwise; what workers do at the same moment comes to the same.
 pub async fn finish(
     broker: &Arc<dyn Broker>,
     store: &Store,
     workspace: &str,
     job: JobId,
     unattended: Duration,
-) -> Result<(), StepError> {
-    let Some(invoked) = fact::<Invoked>(&**broker, workspace, job).await? else { return Ok(()) };
+) -> Result<bool, StepError> {
+    let Some(invoked) = fact::<Invoked>(&**broker, workspace, job).await? else {
+        return Ok(false);
+    };
     let wait = SignedDuration::try_from(unattended).unwrap_or(SignedDuration::MAX);
     // What follows a success is for a worker: there the actions are installed.
     if invoked.fact.outcome.succeeded()
         || Timestamp::now().duration_since(invoked.at) < wait
         || stands(&**broker, Phase::Archived, workspace, job).await?
     {
-        return Ok(());
+        return Ok(true);
     }
     put(&**broker, workspace, job, Acted::passed_on(invoked.fact.outcome)).await?;
-    let Some(acted) = fact::<Acted>(&**broker, workspace, job).await? else { return Ok(()) };
+    let Some(acted) = fact::<Acted>(&**broker, workspace, job).await? else { return Ok(true) };
     let archive = Archive { store: store.clone(), logs: LogReader::new(Arc::clone(broker)) };
     let context = Context::new(&acted, Arc::clone(broker));
     let archived = archive.run(&context, acted.fact).await?;
     tracing::info!(job.id = %job, "a job that no worker took further is finished");
-    Ok(put(&**broker, workspace, job, archived).await?)
+    put(&**broker, workspace, job, archived).await?;
+    Ok(true)
 }
