@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use streams::fact::Submitted;
 use streams::memory::Memory;
 use streams::phase::Phase;
 use streams::topology::Limits;
@@ -185,4 +186,34 @@ async fn case_d8_a_claim_that_is_renewed_is_not_taken_and_one_that_is_not_is() {
     assert!(matches!(held.renew().await, Err(Gone::TakenOver)), "it comes too late");
     drop(held);
     assert!(matches!(claims.take(job).await, Ok(Grant::Settled)), "nothing is started again");
+}
+
+#[tokio::test]
+async fn a_job_whose_facts_are_gone_is_given_up_wherever_that_was_broken_off() {
+    let broker = broker();
+    let job = JobId::new();
+    let first = Envelope {
+        job,
+        workspace: WORKSPACE.to_owned(),
+        at: Timestamp::now(),
+        traceparent: None,
+        fact: Submitted { spec: None, name: None, record: None },
+    };
+    let vanished = async |phase| {
+        is_vanished(&*broker, WORKSPACE, job, phase).await.expect("the broker answers")
+    };
+    assert!(vanished(Phase::Staged).await);
+    // One who died over it had written the last fact only.
+    let lost = Outcome::Failed { code: Code::WorkerLost, message: "lost".to_owned() };
+    put(&*broker, WORKSPACE, job, Invoked::passed_on(lost.clone())).await.expect("it is stored");
+    assert!(vanished(Phase::Invoked).await);
+    for _ in 0..2 {
+        give_up(&broker, first.clone(), None, None).await.expect("the broker answers");
+    }
+    assert!(!vanished(Phase::Invoked).await);
+    assert_eq!(outcome::<Invoked>(&broker, job).await, Some(lost), "the first word stands");
+    for outcome in [outcome::<Resolved>(&broker, job).await, outcome::<Staged>(&broker, job).await]
+    {
+        assert_eq!(outcome.and_then(|outcome| outcome.code()), Some(Code::WorkerLost));
+    }
 }

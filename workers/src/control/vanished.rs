@@ -18,14 +18,19 @@ use streams::snapshot::Part;
 use super::{CANCELLED, HERE, stands};
 use crate::ends::Ends;
 
-/// Whether a fact that a job's record knows of is not there.
+/// Whether a fact that a job's record knows of is not there: the last one, or the first, which is
+/// the last that [`give_up`] writes.
 pub async fn is_vanished(
     broker: &dyn Broker,
     workspace: &str,
     job: JobId,
     phase: Phase,
 ) -> Result<bool, Error> {
-    Ok(!stands(broker, phase, workspace, job).await?)
+    if !stands(broker, phase, workspace, job).await? {
+        return Ok(true);
+    }
+    // Before that, whatever writes the first fact is a submission, and a job's facts follow it.
+    Ok(phase >= Phase::Invoked && !stands(broker, Phase::Submitted, workspace, job).await?)
 }
 
 /// Writes the facts of such a job from the last that is decided down to the first: while an
