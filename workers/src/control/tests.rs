@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use streams::fact::Submitted;
 use streams::memory::Memory;
 use streams::phase::Phase;

@@ -129,9 +129,9 @@ pub(crate) fn status_goes_forward(ended: &Ended<'_>) -> Vec<String> {
             let mut other = Job::admitted();
             let order = steps[turn..].iter().chain(&steps[..turn]);
             if turn % 2 == 0 {
-                order.rev().for_each(|step| drop(other.apply(step)));
+                order.rev().for_each(|step| _ = other.apply(step));
             } else {
-                order.for_each(|step| drop(other.apply(step)));
+                order.for_each(|step| _ = other.apply(step));
             }
             if other != job {
                 wrong.push(format!("job {number} is {job:?}, and in another order {other:?}"));

@@ -18,6 +18,9 @@ use crate::plan::{Event, Plan};
 use crate::planted::Planted;
 use crate::process::Process;
 
+/// How often each process has made a call about a job.
+type Counts = BTreeMap<(usize, Op, Option<usize>), u32>;
+
 pub(crate) struct World {
     pub(crate) plan: Plan,
     /// What is wrong with this world on purpose.
@@ -31,7 +34,7 @@ pub(crate) struct World {
     /// Told whenever a fact was stored.
     pub(crate) moved: Notify,
     places: Mutex<Vec<Place>>,
-    counts: Mutex<BTreeMap<(usize, Op, Option<usize>), u32>>,
+    counts: Mutex<Counts>,
     faults: Mutex<BTreeMap<Call, Fault>>,
     history: Mutex<History>,
     processes: Mutex<BTreeMap<usize, Weak<Process>>>,
