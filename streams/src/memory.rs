@@ -368,11 +368,13 @@ impl Broker for Memory {
                 loop {
                     let mut changed = std::pin::pin!(broker.changed.notified());
                     changed.as_mut().enable();
-                    if turn.has_come() {
-                        let taken = broker.take(&consumer, ahead.max(1));
-                        if !taken.is_empty() {
-                            return Some((stream::iter(taken.into_iter().map(Ok)), ()));
-                        }
+                    if !turn.has_come() {
+                        changed.await;
+                        continue;
+                    }
+                    let taken = broker.take(&consumer, ahead.max(1));
+                    if !taken.is_empty() {
+                        return Some((stream::iter(taken.into_iter().map(Ok)), ()));
                     }
                     broker.wait(&consumer, changed).await;
                 }

@@ -127,11 +127,13 @@ pub(crate) fn status_goes_forward(ended: &Ended<'_>) -> Vec<String> {
         // Any turn of the order, and the whole of it backwards.
         for turn in 0..=steps.len() {
             let mut other = Job::admitted();
-            let order = steps[turn..].iter().chain(&steps[..turn]);
+            let turned = steps[turn..].iter().chain(&steps[..turn]);
+            let mut order: Vec<_> = turned.collect();
             if turn % 2 == 0 {
-                order.rev().for_each(|step| _ = other.apply(step));
-            } else {
-                order.for_each(|step| _ = other.apply(step));
+                order.reverse();
+            }
+            for step in order {
+                other.apply(step);
             }
             if other != job {
                 wrong.push(format!("job {number} is {job:?}, and in another order {other:?}"));

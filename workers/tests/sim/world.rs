@@ -18,8 +18,8 @@ use crate::plan::{Event, Plan};
 use crate::planted::Planted;
 use crate::process::Process;
 
-/// How often each process has made a call about a job.
-type Counts = BTreeMap<(usize, Op, Option<usize>), u32>;
+/// What calls are numbered by: who makes it, what it is, and which job it is about.
+type Kind = (usize, Op, Option<usize>);
 
 pub(crate) struct World {
     pub(crate) plan: Plan,
@@ -34,7 +34,7 @@ pub(crate) struct World {
     /// Told whenever a fact was stored.
     pub(crate) moved: Notify,
     places: Mutex<Vec<Place>>,
-    counts: Mutex<Counts>,
+    counts: Mutex<BTreeMap<Kind, u32>>,
     faults: Mutex<BTreeMap<Call, Fault>>,
     history: Mutex<History>,
     processes: Mutex<BTreeMap<usize, Weak<Process>>>,
