@@ -93,7 +93,13 @@ async fn ask(world: &World, broker: &Arc<dyn Broker>, event: Event) -> Result<bo
             let over = QueueLimit { seconds: 1.0, at: Timestamp::UNIX_EPOCH };
             (job, settle_overdue(broker, WORKSPACE, id(job), &over).await)
         }
-        Event::Hold(job) => return holds.hold(id(job), "a user").await.map(|_| true),
+        Event::Hold(job) => {
+            holds.hold(id(job), "a user").await?;
+            world.history().held.insert(job);
+            return Ok(true);
+        }
+        // Who lets a job go has seen that it is held.
+        Event::Release(job) if !world.history().held.contains(&job) => return Ok(false),
         Event::Release(job) => return holds.release(id(job)).await.map(|()| true),
         Event::Purge(job) => return purge(world, broker, job).await,
         _ => return Ok(true),

@@ -1,5 +1,6 @@
 //! History: what happened in a world, as far as somebody may ask for it afterwards.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use bytes::Bytes;
@@ -26,6 +27,8 @@ pub(crate) struct History {
     pub(crate) starts: Vec<Start>,
     /// What built-in actions have sent: the job, the message's id, its bytes.
     pub(crate) sent: Vec<(usize, String, Bytes)>,
+    /// Jobs that are known to be held, or to have been.
+    pub(crate) held: BTreeSet<usize>,
 }
 
 /// A fact that was stored.
