@@ -14,14 +14,14 @@ async fn twenty_jobs_in_two_slots_all_complete_and_waiting_is_not_counted() {
     let scratch = platform.scratch();
     let together = scratch.join("together");
     let most = scratch.join("most");
-    // Each agent counts how many run beside it. One second in two slots makes the last wait
-    // ten times its own limit.
+    // Each agent counts how many run beside it. One second in two slots makes the last wait for
+    // longer than its own limit.
     let script = format!(
         "umask 0; echo x >> {t}.$$; ls {t}.* | wc -l >> {m}; sleep 1; rm {t}.$$; echo done",
         t = together.display(),
         m = most.display()
     );
-    let submit = |_| api.script(&script, json!({"timeout_seconds": 3}));
+    let submit = |_| api.script(&script, json!({"timeout_seconds": 7}));
     let jobs = join_all((0..20).map(submit)).await;
     for job in &jobs {
         let record = job.ends(Duration::from_secs(60)).await;

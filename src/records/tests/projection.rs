@@ -136,7 +136,7 @@ async fn by_chance(records: &Records) {
 }
 
 /// The changes of a story.
-const STORY: usize = 11;
+const STORY: usize = 12;
 
 fn shuffled() -> impl Strategy<Value = Vec<usize>> {
     Just((0..STORY).collect::<Vec<_>>()).prop_shuffle()

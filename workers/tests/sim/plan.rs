@@ -129,7 +129,7 @@ impl Job {
             id: JobId::from_uuid(Uuid::from_u64_pair(dice.number(), dice.number())),
             agents: [agent, agent],
             max_attempts: 1,
-            limit: Duration::from_secs(20),
+            limit: Duration::from_secs(15),
             follows: Follows::Nothing,
             refused: false,
             overdue: false,
@@ -140,7 +140,7 @@ impl Job {
     fn thrown(dice: &mut Dice) -> Self {
         let agent = |dice: &mut Dice| {
             let long =
-                if dice.percent(85) { dice.between(20, 900) } else { dice.between(20_000, 60_000) };
+                if dice.percent(85) { dice.between(20, 500) } else { dice.between(8_000, 25_000) };
             match dice.below(10) {
                 0..=5 => Agent::Succeeds(long),
                 6 | 7 => Agent::Fails(long),
