@@ -171,7 +171,7 @@ fn a_lease_that_nobody_renews_ends_the_run() {
 /// Its worker was paused on the way to the start, and the claim may be somebody else's by now.
 #[test]
 fn a_claim_that_was_held_too_long_ago_starts_nothing() {
-    let scene = Scene::new(": > begun").with(|launch| launch.lease_seconds = Some(60.0));
+    let scene = Scene::new(": > begun; echo done").with(|launch| launch.lease_seconds = Some(60.0));
     let long_ago = Moment::now().before(Duration::from_secs(61));
     scene.run.renew_lease(long_ago).expect("room on the disk");
     let mut child = scene.start();
