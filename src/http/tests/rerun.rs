@@ -74,7 +74,7 @@ async fn a_rerun_under_a_key_is_one_job() {
         let same = api.keyed(&path, "k", json!({})).await;
         assert_eq!((one.status, &one.body), (201, &same.body));
         api.keyed(&path, "k", json!({"name": "other"})).await.status_is(409);
-        let wrong = api.post(&path, json!({"nam": "x"})).await;
+        let wrong = api.post(&path, json!({"title": "x"})).await;
         assert_eq!(wrong.body["detail"][0]["type"], "extra_forbidden", "{}", wrong.body);
         let taken = api.post(&path, json!({"name": "first"})).await;
         assert_eq!(taken.status, 409, "{}", taken.body);
