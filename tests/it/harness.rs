@@ -25,7 +25,8 @@ pub use parts::{Database, HERE, Part, Parts};
 pub use platform::{Options, Platform};
 pub(crate) use postgres::Server as Postgres;
 pub use processes::{
-    eventually, is_running, processes_of_runs, resident_mib, running_with_argument, send,
+    assert_none_runs, eventually, is_running, processes_of_runs, resident_mib,
+    running_with_argument, send,
 };
 pub use scratch::open_directory;
 pub use stall::Stall;

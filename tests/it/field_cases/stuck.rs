@@ -14,8 +14,8 @@ use streams::topology;
 
 use crate::conformance::adapter::{self, returns};
 use crate::harness::{
-    Database, Job, Options, Parts, Platform, eventually, processes_of_runs, running_with_argument,
-    send,
+    Database, Job, Options, Parts, Platform, assert_none_runs, eventually, processes_of_runs,
+    running_with_argument, send,
 };
 
 const SOON: Duration = Duration::from_secs(60);
@@ -87,7 +87,7 @@ async fn case_d1_everything_is_killed_and_nothing_is_stuck_or_strayed() {
     let record = lost.ends(LATER).await;
     assert_eq!(record["error_details"]["code"], "worker_lost", "{record}");
     for argument in ["31011", "31012"] {
-        assert_eq!(running_with_argument(argument), [0_u32; 0]);
+        assert_none_runs(argument);
     }
     assert!(matches!(foreign.0.try_wait(), Ok(None)), "a foreign program was ended");
     fs::write(&go, "").expect("it is written");
@@ -266,14 +266,14 @@ async fn case_d9_a_host_that_hangs_is_ended_by_the_limits() {
         hang(&job).await;
         let record = job.ends(SOON).await;
         assert_eq!(record["error_details"]["code"], code, "{record}");
-        assert_eq!(running_with_argument(argument), [0_u32; 0]);
+        assert_none_runs(argument);
     }
     let job = api.script("sleep 31093; echo never", json!({})).await;
     runs("31093").await;
     hang(&job).await;
     job.cancel().await;
     assert_eq!(job.ends(SOON).await["status"], "cancelled");
-    assert_eq!(running_with_argument("31093"), [0_u32; 0]);
+    assert_none_runs("31093");
 }
 
 #[tokio::test]
@@ -296,7 +296,7 @@ async fn case_d10_a_batch_ends_with_its_stragglers() {
             assert_eq!(record["status"], "completed", "{record}");
         }
     }
-    assert_eq!(running_with_argument("31100"), [0_u32; 0]);
+    assert_none_runs("31100");
     let list = "/apis/jobs/v2/workspaces/default/jobs?filter[status]=active";
     let (status, active) = api.ask(Method::GET, list, None).await;
     assert!(status.is_success(), "{status} {active}");

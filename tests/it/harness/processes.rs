@@ -48,6 +48,19 @@ pub fn running_with_argument(argument: &str) -> Vec<u32> {
     found
 }
 
+/// No process has this argument. One that has is shown, so that it can be told what it was.
+pub fn assert_none_runs(argument: &str) {
+    let left = running_with_argument(argument);
+    let shown = |pid: &u32| {
+        ["status", "cgroup", "environ"].map(|file| {
+            let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).replace('\0', "\n")
+        })
+    };
+    let shown: Vec<_> = left.iter().map(shown).collect();
+    assert!(left.is_empty(), "with the argument {argument} there are {left:?}: {shown:#?}");
+}
+
 /// Memory that a process has, in MiB.
 pub fn resident_mib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
