@@ -1,14 +1,10 @@
-//! Jobs that are on their way by their records, and of which the queue does not know any more:
-//! a fact is gone, or the consumer that should bring it to a worker.
+//! Jobs that are on their way by their records, and of which the queue does not know any more.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use streams::broker::Broker;
-use streams::phase::{Phase, StepName};
-use streams::topology::{self, StreamName};
 use workers::control::{give_up, is_vanished};
 use workers::store::{Store, key};
 
@@ -44,19 +40,16 @@ impl Vanished<'_> {
 
     /// Looks at each of them once.
     async fn look(&self) -> Result<(), Error> {
-        let (mut after, mut waiting) = (None, BTreeSet::new());
+        let mut after = None;
         loop {
             let (jobs, next) = self.records.jobs().unfinished(after, PAGE).await?;
-            let staged = jobs.iter().filter(|job| job.phase == Phase::Staged);
-            waiting.extend(staged.map(|job| job.workspace.clone()));
             let looks = stream::iter(jobs).map(|job| async move { self.look_at(&job).await });
             looks.buffer_unordered(WIDTH).try_collect::<()>().await?;
             after = next;
             if after.is_none() {
-                break;
+                return Ok(());
             }
         }
-        self.ensure_consumers(waiting).await
     }
 
     /// One that fails does not keep the others from being looked at, unless the queue is away.
@@ -90,18 +83,5 @@ impl Vanished<'_> {
         };
         let first = submission::first_fact(self.store, &job).await?;
         Ok(give_up(self.broker, first, snapshot, job.outcome).await?)
-    }
-
-    /// A worker that starts learns of workspaces by their consumers only.
-    async fn ensure_consumers(&self, workspaces: BTreeSet<String>) -> Result<(), Error> {
-        let names = self.broker.consumers(StreamName::Jobs).await?;
-        for workspace in workspaces {
-            let consumer = topology::step_consumer(StepName::Invoke, &workspace);
-            if !names.contains(&consumer.name) {
-                tracing::warn!(consumer = consumer.name, "a consumer is gone and made again");
-                self.broker.ensure_consumer(&consumer).await?;
-            }
-        }
-        Ok(())
     }
 }
