@@ -4,12 +4,10 @@
 
 use std::collections::HashSet;
 
-use streams::broker::Broker;
+use streams::broker::{self, Broker};
 use streams::envelope::Envelope;
 use streams::fact::{Acted, Fact, Invoked, SavedResult};
 use streams::id::JobId;
-use streams::subject;
-use streams::topology::StreamName;
 use workers::store::{Store, key};
 
 use crate::removal::Error;
@@ -40,14 +38,14 @@ async fn fact<F: Fact>(
     workspace: &str,
     job: JobId,
 ) -> Result<Option<F>, Error> {
-    let subject = subject::fact(F::PHASE, workspace, job);
-    let stored = broker.last(StreamName::of(F::PHASE), &subject).await?;
-    Ok(stored.and_then(|stored| {
-        Envelope::<F>::decode(&subject, &stored.payload, stored.at)
-            .inspect_err(|error| tracing::warn!(job.id = %job, %error, "a fact cannot be read"))
-            .ok()
-            .map(|envelope| envelope.fact)
-    }))
+    match Envelope::stored(broker, workspace, job).await {
+        Ok(stored) => Ok(stored.map(|envelope| envelope.fact)),
+        Err(error @ broker::Error::Refused { .. }) => {
+            tracing::warn!(job.id = %job, %error, "a fact cannot be read");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The keys of a result.

@@ -12,10 +12,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::broker::{self, Expect, Publication};
+use crate::broker::{self, Broker, Expect, Publication};
 use crate::fact::Fact;
 use crate::id::JobId;
 use crate::subject::{self, FactSubject};
+use crate::topology::StreamName;
 
 /// The version that we write and the only one that there is.
 pub const VERSION: u32 = 1;
@@ -128,6 +129,21 @@ impl<F: Fact> Envelope<F> {
             expect: Expect::Empty,
             traceparent: self.traceparent.clone(),
         })
+    }
+
+    /// The fact of a job, if it stands.
+    pub async fn stored(
+        broker: &dyn Broker,
+        workspace: &str,
+        job: JobId,
+    ) -> Result<Option<Self>, broker::Error> {
+        let subject = subject::fact(F::PHASE, workspace, job);
+        let Some(stored) = broker.last(StreamName::of(F::PHASE), &subject).await? else {
+            return Ok(None);
+        };
+        let read = Self::decode(&subject, &stored.payload, stored.at);
+        read.map(Some)
+            .map_err(|error| broker::Error::Refused { what: subject, reason: error.to_string() })
     }
 
     /// Reads a message. `stored_at` is when the server stored it, for submitters that say no

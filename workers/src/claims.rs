@@ -5,7 +5,9 @@
 //! it was not renewed for `lost_after` on the observer's own clock, so that no two clocks are
 //! ever compared.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+mod keep;
+
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
@@ -19,10 +21,10 @@ use streams::broker::{Broker, Error};
 use streams::claim::{self, Claim, Start};
 use streams::id::{Attempt, JobId};
 use streams::topology::Bucket;
-use tokio::time::Instant;
 
 use crate::executor::Executor;
 use crate::step::StepError;
+use crate::unchanged::Unchanged;
 
 /// How long a job that somebody else holds is left alone before the next look.
 const LOOK: Duration = Duration::from_secs(1);
@@ -36,14 +38,13 @@ pub struct Claims {
     broker: Arc<dyn Broker>,
     place: String,
     worker: String,
-    lost_after: Duration,
     /// Makes the keys of these claims.
     key: fn(JobId) -> String,
     locks: PathBuf,
     /// Held while this process lives; its name is in every claim of ours.
     _lock: File,
-    /// Claims of other places: the revision that was seen, and since when.
-    seen: Mutex<HashMap<JobId, (u64, Instant)>>,
+    /// Claims of other places.
+    seen: Unchanged,
     /// Jobs that a task of this process works on.
     busy: Mutex<HashSet<JobId>>,
 }
@@ -99,11 +100,10 @@ impl Claims {
             broker,
             place,
             worker,
-            lost_after,
             key: claim::agent_key,
             locks,
             _lock: lock,
-            seen: Mutex::default(),
+            seen: Unchanged::new(lost_after),
             busy: Mutex::default(),
         })
     }
@@ -121,7 +121,10 @@ impl Claims {
     /// When an agent must stop because nobody renews its lease: before anybody else may start
     /// another.
     pub fn lease(&self) -> Duration {
-        self.lost_after.saturating_sub(Duration::from_secs(120)).max(self.lost_after / 2)
+        self.seen
+            .lost_after()
+            .saturating_sub(Duration::from_secs(120))
+            .max(self.seen.lost_after() / 2)
     }
 
     /// How often a claim must be renewed, and with it the lease. A lease that was renewed as late
@@ -150,8 +153,8 @@ impl Claims {
             return Ok(Grant::Settled);
         }
         let elsewhere = there.place != self.place && !there.released;
-        if elsewhere && !self.unchanged_for_long(job, entry.revision) {
-            return Ok(Grant::Busy(LOOK_ELSEWHERE.min(self.lost_after / 2)));
+        if elsewhere && !self.seen.is_lost(job, entry.revision) {
+            return Ok(Grant::Busy(LOOK_ELSEWHERE.min(self.seen.lost_after() / 2)));
         }
         let is_held = there.worker != self.worker && !there.released;
         if !elsewhere && is_held && self.is_alive(&there.worker) {
@@ -168,7 +171,7 @@ impl Claims {
 
     fn grant(&self, job: JobId, revision: Option<u64>, claim: Claim) -> Grant<'_> {
         let Some(revision) = revision else { return Grant::Busy(LOOK) };
-        lock(&self.seen).remove(&job);
+        self.seen.forget(job);
         if !lock(&self.busy).insert(job) {
             return Grant::Busy(LOOK);
         }
@@ -209,16 +212,6 @@ impl Claims {
             // Anything else, such as too many open files, proves nothing.
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         }
-    }
-
-    fn unchanged_for_long(&self, job: JobId, revision: u64) -> bool {
-        let mut seen = lock(&self.seen);
-        let now = Instant::now();
-        let (known, since) = seen.entry(job).or_insert((revision, now));
-        if *known != revision {
-            (*known, *since) = (revision, now);
-        }
-        now.duration_since(*since) >= self.lost_after
     }
 }
 

@@ -16,8 +16,8 @@ use bytes::Bytes;
 use streams::broker::{Broker, Error};
 use streams::claim::{self, Claim, Decision};
 use streams::code::Code;
-use streams::envelope::{Envelope, Undecodable};
-use streams::fact::{Fact, Invoked, Produced, Resolved, Staged};
+use streams::envelope::Envelope;
+use streams::fact::{Invoked, Produced, Resolved, Staged};
 use streams::id::{Attempt, JobId};
 use streams::outcome::Outcome;
 use streams::phase::Phase;
@@ -101,8 +101,8 @@ async fn settle(
     if stands(&**broker, Phase::Invoked, workspace, job).await? {
         return Ok(());
     }
-    let staged = fact::<Staged>(&**broker, workspace, job).await?;
-    let resolved = fact::<Resolved>(&**broker, workspace, job).await?;
+    let staged = Envelope::<Staged>::stored(&**broker, workspace, job).await?;
+    let resolved = Envelope::<Resolved>::stored(&**broker, workspace, job).await?;
     let is_staged = staged.is_some();
     // What is decided already goes its way, and no fact after it says otherwise.
     let decided = match (staged, resolved) {
@@ -121,22 +121,6 @@ async fn settle(
     }
     put(&**broker, workspace, job, Invoked::passed_on(outcome)).await?;
     Holds::new(Arc::clone(broker)).drop_of_ended(job).await
-}
-
-/// A fact of a job, if it stands.
-async fn fact<F: Fact>(
-    broker: &dyn Broker,
-    workspace: &str,
-    job: JobId,
-) -> Result<Option<Envelope<F>>, Error> {
-    let subject = subject::fact(F::PHASE, workspace, job);
-    let Some(stored) = broker.last(StreamName::of(F::PHASE), &subject).await? else {
-        return Ok(None);
-    };
-    let read = Envelope::decode(&subject, &stored.payload, stored.at);
-    let refused =
-        |error: Undecodable| Error::Refused { what: subject.clone(), reason: error.to_string() };
-    read.map(Some).map_err(refused)
 }
 
 async fn stands(

@@ -12,6 +12,7 @@ pub mod claims;
 pub mod control;
 pub mod ends;
 pub mod holds;
+mod unchanged;
 
 pub mod executor;
 pub mod janitor;

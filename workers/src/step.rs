@@ -11,8 +11,6 @@ use streams::fact::Fact;
 use streams::id::JobId;
 use streams::phase::StepName;
 use streams::snapshot::Snapshot;
-use streams::subject;
-use streams::topology::StreamName;
 
 use crate::store::{self, Store};
 
@@ -139,10 +137,8 @@ impl Context {
 
     /// The same with what its message says about it.
     pub(crate) async fn envelope<F: Fact>(&self) -> Result<Envelope<F>, StepError> {
-        let subject = subject::fact(F::PHASE, &self.workspace, self.job);
-        let stored = self.facts.last(StreamName::of(F::PHASE), &subject).await?;
-        let stored = stored.ok_or_else(|| StepError::retry(format!("no fact on {subject}")))?;
-        Envelope::decode(&subject, &stored.payload, stored.at).map_err(StepError::retry)
+        let stored = Envelope::stored(&*self.facts, &self.workspace, self.job).await?;
+        stored.ok_or_else(|| StepError::retry(format!("no {} fact stands", F::PHASE)))
     }
 
     /// What the job runs, from its `resolved` fact.

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 pub(crate) use manifest::{Manifest, manifests};
 
 use super::{Done, Occasion};
-use crate::claims::{Claims, Gone, Grant, Held};
+use crate::claims::{Claims, Grant, Held};
 use crate::executor::{self, Executor, RunName, RunPlan};
 use crate::logs::{FeedError, LogSink, give_up_if_full};
 use crate::ports::{Secrets, SecretsError};
@@ -96,7 +96,7 @@ impl Programs {
         tokio::select! {
             biased;
             done = self.under_claim(&run, &held) => done,
-            gone = self.keep(name, &held) => Err(gone.into()),
+            gone = held.keep(&*self.executor, |_| name) => Err(gone.into()),
         }
     }
 
@@ -250,32 +250,6 @@ impl Programs {
     fn results_dir(&self, run: &Run<'_>) -> Result<PathBuf, StepError> {
         let workdir = self.executor.places(run.name, &run.agent)?.workdir;
         Ok(workdir.with_file_name(RESULTS))
-    }
-
-    /// Keeps the claim, and with it the lease of the run; comes back when it is lost.
-    async fn keep(&self, run: RunName, held: &Held<'_>) -> Gone {
-        let renewal = self.claims.renewal();
-        loop {
-            let asked = Instant::now();
-            match held.renew().await {
-                // Of that time: were this worker cut off for long, another may take over, and before
-                // that the runner must have ended the program.
-                Ok(()) => {
-                    if let Err(error) = self.executor.renew(run, asked).await {
-                        tracing::warn!(%error, "the lease is renewed later");
-                    }
-                }
-                Err(Gone::TakenOver) => {
-                    let reason = "the claim was taken over";
-                    if let Err(error) = self.executor.stop(run, reason).await {
-                        tracing::warn!(%error, "the action's run could not be stopped");
-                    }
-                    return Gone::TakenOver;
-                }
-                Err(Gone::Broker(error)) => tracing::warn!(%error, "the claim is renewed later"),
-            }
-            tokio::time::sleep(renewal).await;
-        }
     }
 }
 

@@ -2,8 +2,8 @@
 //! such a claim over where no worker is left, so the control plane watches it on its own clock, as
 //! a worker elsewhere would, and ends the job.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use streams::broker::{Broker, Error};
@@ -13,25 +13,23 @@ use streams::id::JobId;
 use streams::outcome::Outcome;
 use streams::phase::Phase;
 use streams::topology::Bucket;
-use tokio::time::Instant;
 
 use super::{CANCELLED, encode, settled, stands};
 use crate::ends::Ends;
 use crate::holds::Holds;
 use crate::runtime::put;
+use crate::unchanged::Unchanged;
 
 /// The claims that are watched from here.
 pub struct LostClaims {
     broker: Arc<dyn Broker>,
-    lost_after: Duration,
-    /// The revision of each that was seen, and since when.
-    seen: Mutex<HashMap<JobId, (u64, Instant)>>,
+    seen: Unchanged,
 }
 
 impl LostClaims {
     /// Watches claims, which are lost when they did not change for so long.
     pub fn new(broker: Arc<dyn Broker>, lost_after: Duration) -> Self {
-        Self { broker, lost_after, seen: Mutex::default() }
+        Self { broker, seen: Unchanged::new(lost_after) }
     }
 
     /// Ends a cancelled job whose claim is lost. Does nothing otherwise; call it again, and again.
@@ -47,7 +45,7 @@ impl LostClaims {
         let Some(entry) = broker.get(Bucket::Claims, &key).await? else { return Ok(()) };
         let Ok(claim) = serde_json::from_slice::<Claim>(&entry.value) else { return Ok(()) };
         if !claim.settled {
-            if !self.unchanged_for_long(job, entry.revision) {
+            if !self.seen.is_lost(job, entry.revision) {
                 return Ok(());
             }
             // One write upon what was watched: a worker that is back by now keeps its claim.
@@ -71,19 +69,6 @@ impl LostClaims {
 
     /// Forgets all claims but those of these jobs.
     pub fn keep_only(&self, jobs: &HashSet<JobId>) {
-        self.seen().retain(|job, _| jobs.contains(job));
-    }
-
-    fn unchanged_for_long(&self, job: JobId, revision: u64) -> bool {
-        let (mut seen, now) = (self.seen(), Instant::now());
-        let (known, since) = seen.entry(job).or_insert((revision, now));
-        if *known != revision {
-            (*known, *since) = (revision, now);
-        }
-        now.duration_since(*since) >= self.lost_after
-    }
-
-    fn seen(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, (u64, Instant)>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.keep_only(jobs);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use streams::fact::Submitted;
+use streams::fact::{Fact, Submitted};
 use streams::memory::Memory;
 use streams::phase::Phase;
 use streams::topology::Limits;
@@ -42,10 +42,8 @@ async fn cancel(broker: &Arc<dyn Broker>, job: JobId) {
 
 /// How a fact that stands says that the job ends.
 async fn outcome<F: Fact>(broker: &Arc<dyn Broker>, job: JobId) -> Option<Outcome> {
-    let subject = subject::fact(F::PHASE, WORKSPACE, job);
-    let stored = broker.last(StreamName::of(F::PHASE), &subject).await.expect("answers")?;
-    let envelope = Envelope::<F>::decode(&stored.subject, &stored.payload, stored.at);
-    envelope.expect("it is a fact").fact.outcome().cloned()
+    let stored = Envelope::<F>::stored(&**broker, WORKSPACE, job).await.expect("it can be read")?;
+    stored.fact.outcome().cloned()
 }
 
 fn worker(broker: &Arc<dyn Broker>, locks: &TempDir) -> Claims {

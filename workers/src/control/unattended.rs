@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use streams::broker::Broker;
+use streams::envelope::Envelope;
 use streams::fact::{Acted, Invoked, Produced};
 use streams::id::JobId;
 use streams::phase::Phase;
 
-use super::{fact, stands};
+use super::stands;
 use crate::logs::LogReader;
 use crate::runtime::put;
 use crate::step::{Context, Step, StepError};
@@ -26,7 +27,7 @@ pub async fn finish(
     job: JobId,
     unattended: Duration,
 ) -> Result<bool, StepError> {
-    let Some(invoked) = fact::<Invoked>(&**broker, workspace, job).await? else {
+    let Some(invoked) = Envelope::<Invoked>::stored(&**broker, workspace, job).await? else {
         return Ok(false);
     };
     let wait = SignedDuration::try_from(unattended).unwrap_or(SignedDuration::MAX);
@@ -38,7 +39,9 @@ pub async fn finish(
         return Ok(true);
     }
     put(&**broker, workspace, job, Acted::passed_on(invoked.fact.outcome)).await?;
-    let Some(acted) = fact::<Acted>(&**broker, workspace, job).await? else { return Ok(true) };
+    let Some(acted) = Envelope::<Acted>::stored(&**broker, workspace, job).await? else {
+        return Ok(true);
+    };
     let archive = Archive { store: store.clone(), logs: LogReader::new(Arc::clone(broker)) };
     let context = Context::new(&acted, Arc::clone(broker));
     let archived = archive.run(&context, acted.fact).await?;

@@ -120,10 +120,11 @@ impl Step for Invoke {
         };
         fault::point(Self::NAME, Point::Claimed).await;
         // The claim is kept for as long as anything is done under it: fetching, running, saving.
+        let run = |attempt| RunName { job: job.job, attempt };
         tokio::select! {
             biased;
             done = self.under_claim(job, &fact, &snapshot, &held) => done,
-            gone = self.keep(job, &held) => Err(gone),
+            gone = held.keep(&*self.executor, run) => Err(gone.into()),
         }
     }
 

@@ -7,7 +7,7 @@ use streams::snapshot::Snapshot;
 use tokio::time::Instant;
 
 use super::Invoke;
-use crate::claims::{Gone, Held};
+use crate::claims::Held;
 use crate::executor::RunName;
 use crate::logs::{FeedError, give_up_if_full};
 use crate::status::Progress;
@@ -78,33 +78,6 @@ impl Invoke {
     fn longest(&self, snapshot: &Snapshot) -> Duration {
         let limit = Duration::try_from_secs_f64(snapshot.timeout_seconds).unwrap_or(Duration::MAX);
         limit.saturating_add(self.settings.grace).saturating_add(SLACK)
-    }
-
-    /// Keeps the claim, and with it the lease of the run; comes back when it is lost.
-    ///
-    /// The lease tells of the time at which the claim was asked for: were this worker cut off for
-    /// long, another may take over, and before that the runner must have ended the run.
-    pub(super) async fn keep(&self, job: &Context, held: &Held<'_>) -> StepError {
-        let renewal = self.claims.renewal();
-        loop {
-            let asked = Instant::now();
-            let renewed = held.renew().await;
-            let run = RunName { job: job.job, attempt: held.attempt().await };
-            match renewed {
-                Ok(()) => {
-                    if let Err(error) = self.executor.renew(run, asked).await {
-                        tracing::warn!(%error, "the lease is renewed later");
-                    }
-                }
-                Err(Gone::TakenOver) => {
-                    // What runs here must end and counts for nothing.
-                    self.stop(run, "the claim was taken over").await;
-                    return Gone::TakenOver.into();
-                }
-                Err(Gone::Broker(error)) => tracing::warn!(%error, "the claim is renewed later"),
-            }
-            tokio::time::sleep(renewal).await;
-        }
     }
 
     async fn stop(&self, run: RunName, reason: &str) -> bool {
