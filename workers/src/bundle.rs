@@ -28,6 +28,7 @@ pub use pipe::{pipe, send};
 pub use read::{FileFound, Limits, Pick, UnpackError, copy_entries, files};
 pub use save::{Report, write_directory};
 pub use skipped::SkipList;
+pub use tree::Owner;
 pub use unpack::{unpack, unpack_given};
 pub use walk::remove_tree;
 pub use write::Writer;

@@ -17,9 +17,6 @@ pub(super) const DIRECTORY: OFlags =
 /// So many directories on the way are kept open; one further up is reached from the root again.
 const OPEN: usize = 64;
 
-/// Opens a child of a directory.
-pub(super) type Enter = fn(&OwnedFd, &[u8]) -> io::Result<OwnedFd>;
-
 /// A place below a root.
 pub(super) struct Descent {
     root: OwnedFd,
@@ -40,8 +37,12 @@ impl Descent {
         Self { root, at: Vec::new(), steps: Vec::new() }
     }
 
-    /// Goes to a directory (empty: the root).
-    pub(super) fn go(&mut self, directory: &[u8], enter: Enter) -> io::Result<&OwnedFd> {
+    /// Goes to a directory (empty: the root); `enter` opens a child of one.
+    pub(super) fn go(
+        &mut self,
+        directory: &[u8],
+        enter: impl Fn(&OwnedFd, &[u8]) -> io::Result<OwnedFd>,
+    ) -> io::Result<&OwnedFd> {
         self.back_to(self.shared(directory));
         let rest = directory[self.at.len()..].split(|byte| *byte == b'/');
         for component in rest.filter(|component| !component.is_empty()) {

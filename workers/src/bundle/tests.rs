@@ -1,5 +1,6 @@
 mod changes;
 mod odd;
+mod owner;
 
 use std::fs;
 use std::io::{self, Write};

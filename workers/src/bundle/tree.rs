@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid};
 use rustix::io::Errno;
 
 use super::descent::{DIRECTORY, Descent, existing, split};
@@ -17,17 +17,25 @@ use super::walk::remove_directory;
 /// The root of what is being filled.
 pub(super) struct Tree {
     descent: Descent,
+    owner: Owner,
 }
 
+/// The user, and the group of the same number, to whom all is given that is made here; nobody in
+/// particular when absent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Owner(pub Option<u32>);
+
 impl Tree {
-    /// Opens an existing directory.
-    pub(super) fn open(root: &Path) -> io::Result<Self> {
-        Ok(Self { descent: Descent::open(root)? })
+    /// Opens an existing directory, and gives it to whom all is given.
+    pub(super) fn open(root: &Path, owner: Owner) -> io::Result<Self> {
+        let mut tree = Self { descent: Descent::open(root)?, owner };
+        owner.give(tree.descent.go(b"", existing)?)?;
+        Ok(tree)
     }
 
     /// Makes a directory with its parents; what stands in the way as anything else goes.
     pub(super) fn directory(&mut self, name: &[u8]) -> io::Result<()> {
-        self.descent.go(name, enter).map(drop)
+        self.descent.go(name, self.owner.enter()).map(drop)
     }
 
     /// Creates a file, replacing whatever has its name.
@@ -37,13 +45,18 @@ impl Tree {
         let file = self.make(name, &|parent, last| {
             rustix::fs::openat(parent, last, flags, mode).map(File::from)
         })?;
+        self.owner.give(&file)?;
         Ok(file)
     }
 
     /// Makes a symbolic link, replacing whatever has its name.
     pub(super) fn symlink(&mut self, name: &[u8], target: &[u8], mtime: i64) -> io::Result<()> {
+        let (user, group) = self.owner.ids();
         self.make(name, &|parent, last| {
             rustix::fs::symlinkat(target, parent, last)?;
+            if user.is_some() {
+                rustix::fs::chownat(parent, last, user, group, AtFlags::SYMLINK_NOFOLLOW)?;
+            }
             rustix::fs::utimensat(parent, last, &times(mtime), AtFlags::SYMLINK_NOFOLLOW)
         })
     }
@@ -85,7 +98,7 @@ impl Tree {
         make: &dyn Fn(&OwnedFd, &[u8]) -> rustix::io::Result<T>,
     ) -> io::Result<T> {
         let (parent, last) = split(name);
-        let directory = self.descent.go(parent, enter)?;
+        let directory = self.descent.go(parent, self.owner.enter())?;
         match make(directory, last) {
             Err(Errno::EXIST) => {}
             made => return Ok(made?),
@@ -93,7 +106,7 @@ impl Tree {
         remove(directory, last)?;
         // A directory that went may have been one on the way to where we stood.
         self.descent.forget();
-        Ok(make(self.descent.go(parent, enter)?, last)?)
+        Ok(make(self.descent.go(parent, self.owner.enter())?, last)?)
     }
 }
 
@@ -113,18 +126,36 @@ fn times(mtime: i64) -> Timestamps {
     Timestamps { last_access: omitted, last_modification: Timespec { tv_sec: mtime, tv_nsec: 0 } }
 }
 
-/// Opens a child directory, making it when it is not there or is something else.
-fn enter(at: &OwnedFd, component: &[u8]) -> io::Result<OwnedFd> {
-    let open = || rustix::fs::openat(at, component, DIRECTORY, Mode::empty());
-    match open() {
-        Ok(child) => return Ok(child),
-        Err(Errno::NOENT) => {}
-        Err(Errno::NOTDIR | Errno::LOOP) => remove(at, component)?,
-        Err(error) => return Err(error.into()),
+impl Owner {
+    fn ids(self) -> (Option<Uid>, Option<Gid>) {
+        (self.0.map(Uid::from_raw), self.0.map(Gid::from_raw))
     }
-    // Parents that have no entry of their own get what mkdir would give them.
-    rustix::fs::mkdirat(at, component, Mode::from_raw_mode(0o755))?;
-    Ok(open()?)
+
+    /// Gives what is open. It takes set-id bits away, so modes are set after it.
+    fn give(self, open: impl AsFd) -> io::Result<()> {
+        match self.ids() {
+            (None, _) => Ok(()),
+            (user, group) => Ok(rustix::fs::fchown(open, user, group)?),
+        }
+    }
+
+    /// Opens a child directory, making it when it is not there or is something else.
+    fn enter(self) -> impl Fn(&OwnedFd, &[u8]) -> io::Result<OwnedFd> {
+        move |at, component| {
+            let open = || rustix::fs::openat(at, component, DIRECTORY, Mode::empty());
+            match open() {
+                Ok(child) => return Ok(child),
+                Err(Errno::NOENT) => {}
+                Err(Errno::NOTDIR | Errno::LOOP) => remove(at, component)?,
+                Err(error) => return Err(error.into()),
+            }
+            // Parents that have no entry of their own get what mkdir would give them.
+            rustix::fs::mkdirat(at, component, Mode::from_raw_mode(0o755))?;
+            let child = open()?;
+            self.give(&child)?;
+            Ok(child)
+        }
+    }
 }
 
 /// Removes whatever has a name, a whole directory included.

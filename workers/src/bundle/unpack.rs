@@ -10,7 +10,7 @@ use super::contents::{Contents, Digest};
 use super::given::{Given, Known, What};
 use super::read::{Entry, KEPT_MODE, Kind, Limits, Pick, UnpackError, each};
 use super::sparse::{Data, Segment, segments};
-use super::tree::{Tree, stamp};
+use super::tree::{Owner, Tree, stamp};
 
 /// Bytes that are written at once.
 const BUFFER_BYTES: usize = 128 * 1024;
@@ -24,12 +24,19 @@ pub fn unpack(
     single: &str,
     limits: Limits,
 ) -> Result<u64, UnpackError> {
-    Unpacking::new(root, None)?.run(bundle, pick, single.as_bytes(), limits)
+    Unpacking::new(root, Owner::default(), None)?.run(bundle, pick, single.as_bytes(), limits)
 }
 
-/// Unpacks all of it, and adds what it holds to the list of what an agent is given.
-pub fn unpack_given(bundle: impl Read, root: &Path, given: &mut Given) -> Result<u64, UnpackError> {
-    Unpacking::new(root, Some(given))?.run(bundle, &Pick::default(), b"", Limits::default())
+/// Unpacks all of it for its owner, who gets the directory too, and adds what it holds to the list
+/// of what an agent is given.
+pub fn unpack_given(
+    bundle: impl Read,
+    root: &Path,
+    owner: Owner,
+    given: &mut Given,
+) -> Result<u64, UnpackError> {
+    let unpacking = Unpacking::new(root, owner, Some(given))?;
+    unpacking.run(bundle, &Pick::default(), b"", Limits::default())
 }
 
 struct Unpacking<'a> {
@@ -45,9 +52,9 @@ struct Unpacking<'a> {
 }
 
 impl<'a> Unpacking<'a> {
-    fn new(root: &Path, given: Option<&'a mut Given>) -> io::Result<Self> {
+    fn new(root: &Path, owner: Owner, given: Option<&'a mut Given>) -> io::Result<Self> {
         Ok(Self {
-            tree: Tree::open(root)?,
+            tree: Tree::open(root, owner)?,
             given,
             contents: Contents::default(),
             buffer: vec![0; BUFFER_BYTES],

@@ -30,7 +30,7 @@ use self::confinement::{Confinement, Kind};
 use self::ids::Ids;
 use super::cgroup::Detected;
 use super::{Error, Executor, Places, RunName, RunPlan};
-use crate::bundle::{self, Given, UnpackError, remove_tree};
+use crate::bundle::{self, Given, Owner, UnpackError, remove_tree};
 use crate::store::{Store, drain};
 
 /// How long a runner may take to pass its start gate.
@@ -109,20 +109,25 @@ impl Process {
         for directory in [partial.base(), partial.home(), partial.tmp()] {
             fs::create_dir_all(directory)?;
         }
+        let sandbox = self.sandbox(run)?;
+        let owner = Owner(match sandbox {
+            Sandbox::User { id } => Some(id),
+            Sandbox::Landlock | Sandbox::None => None,
+        });
         let mut given = Given::create(partial.root())?;
         // The agent's own files first: the working directory may lie among them.
         if let Some(ethos) = &plan.ethos {
             if let Ok(within) = workspace.strip_prefix(partial.base()) {
                 given.set_within(within.as_os_str().as_bytes());
             }
-            given = self.unpack(ethos, partial.base(), given).await?;
+            given = self.unpack(ethos, partial.base(), owner, given).await?;
             given.set_within(b"");
         }
         run_dir::make_inside(&partial.base(), &workspace)?;
-        let given = self.unpack(&plan.workdir, workspace, given).await?;
+        let given = self.unpack(&plan.workdir, workspace, owner, given).await?;
         spawn_blocking(move || given.finish()).await.map_err(io::Error::other)??;
         let mut launch = plan.launch.clone();
-        launch.sandbox = self.sandbox(run)?;
+        launch.sandbox = sandbox;
         launch.network = self.confinement.network;
         partial.write_launch(&launch)?;
         fs::rename(partial.root(), self.dir(run).root())?;
@@ -150,6 +155,7 @@ impl Process {
         &self,
         bundle: &ObjectRef,
         into: PathBuf,
+        owner: Owner,
         mut given: Given,
     ) -> Result<Given, Error> {
         let object = self.store.fetch(bundle).await?.ok_or_else(|| {
@@ -157,7 +163,7 @@ impl Process {
         })?;
         let mut body = object.into_read();
         let unpacking = spawn_blocking(move || {
-            let unpacked = bundle::unpack_given(&mut body, &into, &mut given);
+            let unpacked = bundle::unpack_given(&mut body, &into, owner, &mut given);
             drain(body).map_err(|error| Error::Unavailable(error.to_string()))?;
             Ok::<_, Error>(unpacked.map(|_| given))
         });

@@ -2,27 +2,37 @@
 //! user gets the directories inside that are its own.
 //!
 //! It happens before anything of the agent lives. Links are never followed: what they lead to is
-//! not part of the run.
+//! not part of the run. A directory that is the agent's already was given with all that is in it by
+//! whoever filled it.
 
 use std::ffi::CString;
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, lchown};
 
 use errand_runner::{RunDir, Sandbox};
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Uid, chownat, openat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Uid, chownat, openat, statat};
+
+use crate::agent_dirs::AgentDirs;
 
 const DIRECTORY: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
 /// Sets owners and modes as the sandbox needs them.
-pub(super) fn settle(run: &RunDir, sandbox: Sandbox) -> io::Result<()> {
+pub(super) fn settle(run: &RunDir, dirs: &AgentDirs, sandbox: Sandbox) -> io::Result<()> {
     let Sandbox::User { id } = sandbox else {
         return fs::set_permissions(run.root(), Permissions::from_mode(0o700));
     };
     for directory in [run.base(), run.home(), run.tmp(), run.io()] {
         give(&openat(CWD, &directory, DIRECTORY, Mode::empty())?, id)?;
+    }
+    // These may be new in a directory that was given.
+    let base = run.base();
+    for path in [&dirs.workspace, &dirs.artifacts] {
+        for directory in path.ancestors().take_while(|path| *path != base) {
+            lchown(directory, Some(id), Some(id))?;
+        }
     }
     // The agent passes through without seeing what lies here, and no other run's user even that.
     chown(run.root(), None, Some(id))?;
@@ -33,6 +43,9 @@ pub(super) fn settle(run: &RunDir, sandbox: Sandbox) -> io::Result<()> {
 /// However deep the tree is, one directory is open, and each is entered and left once.
 fn give(top: &OwnedFd, id: u32) -> io::Result<()> {
     let owner = (Some(Uid::from_raw(id)), Some(Gid::from_raw(id)));
+    if rustix::fs::fstat(top)?.st_uid == id {
+        return Ok(());
+    }
     let mut at = rustix::io::fcntl_dupfd_cloexec(top, 0)?;
     let mut ahead = vec![give_entries(&at, owner)?];
     while let Some(names) = ahead.last_mut() {
@@ -49,7 +62,8 @@ fn give(top: &OwnedFd, id: u32) -> io::Result<()> {
     Ok(rustix::fs::fchown(top, owner.0, owner.1)?)
 }
 
-/// Gives away what is in a directory; returns the names of the directories among it.
+/// Gives away what is in a directory; returns the names of the directories among it that are yet to
+/// be gone through.
 fn give_entries(
     directory: &OwnedFd,
     (user, group): (Option<Uid>, Option<Gid>),
@@ -61,24 +75,16 @@ fn give_entries(
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
+        let found = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if Some(found.st_uid) == user.map(Uid::as_raw) {
+            continue;
+        }
         chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?;
-        if is_directory(directory, &entry)? {
+        if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
             directories.push(name.to_owned());
         }
     }
     Ok(directories)
-}
-
-/// Not every file system tells the kind with the name.
-fn is_directory(parent: &OwnedFd, entry: &rustix::fs::DirEntry) -> io::Result<bool> {
-    let kind = match entry.file_type() {
-        FileType::Unknown => {
-            let found = rustix::fs::statat(parent, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
-            FileType::from_raw_mode(found.st_mode)
-        }
-        known => known,
-    };
-    Ok(kind == FileType::Directory)
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ pub(super) fn prepare(run: &RunDir) -> Result<Prepared, Error> {
     let dirs = AgentDirs::of(&run.base(), &launch.agent)?;
     dirs.create(&run.base())?;
     let doing = "give the agent's directories to its user";
-    ownership::settle(run, launch.sandbox).map_err(|source| Error::Io { doing, source })?;
+    ownership::settle(run, &dirs, launch.sandbox).map_err(|source| Error::Io { doing, source })?;
     Ok(Prepared { launch, secrets, dirs })
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::super::{GIVEN, Given, Writer, unpack_given, write_directory};
+use super::super::{GIVEN, Given, Owner, Writer, unpack_given, write_directory};
 use super::pack;
 
 /// A run directory with what an agent was given in `work`.
@@ -20,7 +20,7 @@ impl Run {
         fs::create_dir(&work).expect("mkdir");
         let mut given = Given::create(run.path()).expect("begins");
         for bundle in bundles {
-            unpack_given(*bundle, &work, &mut given).expect("unpacks");
+            unpack_given(*bundle, &work, Owner::default(), &mut given).expect("unpacks");
         }
         given.finish().expect("ends");
         Self(run)

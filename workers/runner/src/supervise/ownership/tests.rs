@@ -36,6 +36,23 @@ fn all_of_a_tree_is_given_and_nothing_that_it_links_to() {
     assert_eq!((owner(&outside), owner(&outside.join("file"))), ((0, 0), (0, 0)));
 }
 
+/// Whoever filled it gave all that is in it: it is not gone through once more.
+#[test]
+fn what_was_given_is_left_as_it_is() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let root = dir.path();
+    fs::create_dir_all(root.join("given")).expect("room on the disk");
+    fs::create_dir_all(root.join("new/deep")).expect("room on the disk");
+    fs::write(root.join("given/file"), "").expect("room on the disk");
+    chown(root.join("given"), Some(ID), Some(ID)).expect("root may");
+    give_away(root);
+    assert_eq!(owner(&root.join("given/file")), (0, 0));
+    assert_eq!(owner(&root.join("new/deep")), (ID, ID));
+    fs::write(root.join("later"), "").expect("room on the disk");
+    give_away(root);
+    assert_eq!(owner(&root.join("later")), (0, 0));
+}
+
 /// Reached from the top each time, this tree would take a million openings; kept open, more
 /// directories than a process may have.
 #[test]
