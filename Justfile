@@ -45,6 +45,11 @@ chaos seconds="600":
     cargo build --workspace --bins
     ERRAND_CHAOS_SECONDS={{seconds}} cargo nextest run --workspace --no-capture --profile chaos -E 'test(/^chaos::/)'
 
+# Two workspaces, one of them with so many jobs, and one slot; tells how far each is
+fair jobs="1000":
+    cargo build --workspace --bins
+    ERRAND_FAIR_JOBS={{jobs}} cargo nextest run --workspace --no-capture -E 'test(a_small_workspace_is_done)'
+
 # So many seeds of the simulated chain, from the first on; a seed that fails tells its history
 simulate seeds="100000" first="0":
     ERRAND_SIM_SEEDS={{seeds}} ERRAND_SIM_FIRST={{first}} cargo nextest run --workspace --test sim --no-capture --profile soak -E 'test(no_seed_breaks)'

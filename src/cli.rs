@@ -16,6 +16,7 @@ mod last_output;
 mod logs;
 mod pages;
 mod platform;
+mod queue;
 mod records;
 mod register;
 mod render;

@@ -8,6 +8,7 @@ mod layers;
 mod section;
 mod value;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ pub use layers::{Error, Overrides};
 pub use value::Secret;
 
 use workers::executor::process::confinement::{IdRange, Network, Wanted};
+use workers::seats::Limits;
 
 use section::sections;
 
@@ -88,6 +90,9 @@ sections! {
         sandbox: Wanted = Wanted::Auto,
         /// Which network agents see: `host`, the machine's, or `none`, a loopback of their own.
         network: Network = Network::Host,
+        /// Where a worker process answers `GET /metrics`, and nothing else; any address but loopback
+        /// is refused. Nowhere when absent: the API of a process that has one has it in any case.
+        metrics_listen: Option<SocketAddr> = None,
         /// The users that runs are given, as the first one's number and how many there are.
         /// Platforms on one machine need users of their own.
         agent_ids: IdRange = IdRange::default(),
@@ -98,6 +103,23 @@ sections! {
         /// Seconds without a sign of life after which another place takes a job over; 10 or more.
         /// A worker that is cut off from the queue for most of that loses its agents.
         lost_after_seconds: u64 = 900,
+    }
+
+    /// How workspaces share the slots: in turn, and of each no more jobs at once than this in the
+    /// whole installation. The same for all processes.
+    Fairness "fairness" {
+        /// Jobs of one workspace that run at the same time; 0 for no limit.
+        max_running: u64 = 0,
+        /// The same for single workspaces, as `{team-a = 2, team-b = 0}`; as a variable
+        /// `team-a=2,team-b=0`.
+        workspaces: BTreeMap<String, u64> = BTreeMap::new(),
+    }
+
+    /// What the platform tells of itself.
+    Telemetry "telemetry" {
+        /// `http://host:port` of an OpenTelemetry collector that takes traces by OTLP over HTTP;
+        /// the standard variables, as `OTEL_EXPORTER_OTLP_ENDPOINT`, win. None when absent.
+        otlp_endpoint: Option<String> = None,
     }
 
     /// How long messages of finished jobs stay in the streams, and what was begun in the object
@@ -152,6 +174,9 @@ sections! {
     }
 }
 
+/// The jobs that run are named in one message.
+const MOST_RUNNING: u64 = 1000;
+
 /// Fewer processes and threads leave nothing for an agent, more the kernel does not number.
 const PROCESSES: RangeInclusive<u64> = 32..=4_194_304;
 
@@ -165,6 +190,8 @@ pub struct Config {
     pub database: Database,
     pub worker: Worker,
     pub claims: Claims,
+    pub fairness: Fairness,
+    pub telemetry: Telemetry,
     pub retention: Retention,
     pub secrets: Secrets,
     pub agents_jobs: AgentsJobs,
@@ -188,6 +215,11 @@ impl Config {
     /// The file with the key that seals secrets.
     pub fn key_file(&self) -> PathBuf {
         self.secrets.key_file.clone().unwrap_or_else(|| self.data_dir().join("secret.key"))
+    }
+
+    /// How many jobs of a workspace run at once.
+    pub fn running_limits(&self) -> Limits {
+        Limits { each: self.fairness.max_running, own: self.fairness.workspaces.clone() }
     }
 
     /// The directory of the actions that are programs.
@@ -227,6 +259,12 @@ impl Config {
 
     fn check(&self) -> Result<(), Error> {
         let bad = |key, reason: &str| Err(Error::Invalid { key, reason: reason.to_owned() });
+        if let Some(listen) = self.worker.metrics_listen
+            && !listen.ip().is_loopback()
+        {
+            let reason = format!("{listen} can be reached from outside; use 127.0.0.1");
+            return bad("worker.metrics_listen", &reason);
+        }
         let listen = self.general.listen;
         if !listen.ip().is_loopback() {
             let reason = format!(
@@ -272,6 +310,11 @@ impl Config {
                  adapter count too"
             );
             return bad("worker.max_processes", &reason);
+        }
+        let limits = self.fairness.workspaces.values().chain([&self.fairness.max_running]);
+        if let Some(most) = limits.max().filter(|most| **most > MOST_RUNNING) {
+            let reason = format!("expected 0 (no limit) to {MOST_RUNNING}, got {most}");
+            return bad("fairness.max_running", &reason);
         }
         let lost_after = self.claims.lost_after_seconds;
         if lost_after < 10 {

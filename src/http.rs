@@ -29,8 +29,10 @@ mod job_files;
 mod jobs;
 mod logs;
 mod members;
+pub(crate) mod metrics;
 mod new_job;
 mod platform;
+mod queue;
 mod rerun;
 mod results;
 mod secrets;
@@ -40,11 +42,13 @@ mod workspaces;
 
 use std::sync::Arc;
 
+use axum::Extension;
+pub use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
-use axum::{Extension, Router};
 use jiff::Timestamp;
 use streams::broker::Broker;
+use workers::seats::Limits;
 use workers::store::Store;
 
 use crate::catalog::CatalogService;
@@ -69,6 +73,8 @@ pub struct App {
     pub secrets: SecretStore,
     /// What carries facts.
     pub broker: Arc<dyn Broker>,
+    /// How many jobs of a workspace run at once.
+    pub running_limits: Limits,
     /// Whether callers may read the values of secrets.
     pub secret_access: bool,
     /// Whether web pages of any origin may call; those of this machine may in any case.
@@ -83,6 +89,7 @@ struct Api {
     catalog: CatalogService,
     secrets: SecretStore,
     broker: Arc<dyn Broker>,
+    running_limits: Limits,
     secret_access: bool,
     files: Files,
     logs: Arc<Logs>,
@@ -100,6 +107,7 @@ impl From<App> for Api {
             catalog: app.catalog,
             secrets: app.secrets,
             broker: app.broker,
+            running_limits: app.running_limits,
             secret_access: app.secret_access,
         }
     }
@@ -116,8 +124,10 @@ pub fn router(app: App) -> Router {
         .layer(Extension(body::Limit(most)))
         .layer(middleware::from_fn(edge::readable_path))
         .layer(middleware::from_fn(edge::no_retry_of_conflicts))
+        .layer(middleware::from_fn(edge::trace_of_the_caller))
         .layer(middleware::from_fn_with_state(any_origin, edge::cors))
         .layer(middleware::from_fn_with_state(any_origin, edge::own_name))
+        .layer(middleware::from_fn(metrics::count))
         .with_state(Api::from(app))
 }
 

@@ -29,6 +29,7 @@ pub mod exit;
 pub mod config;
 pub mod doctor;
 pub mod listen;
+pub mod metrics;
 pub mod serve;
 pub mod telemetry;
 pub mod up;

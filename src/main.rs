@@ -51,6 +51,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     let outcome = runtime.block_on(cli.run());
     // Blocking calls that are stuck must not keep the program from ending.
     runtime.shutdown_background();
+    telemetry::traces::finish();
     outcome
 }
 

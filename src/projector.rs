@@ -16,9 +16,11 @@ use backon::BackoffBuilder;
 use futures_util::future::try_join_all;
 use jiff::{SignedDuration, Timestamp};
 use streams::broker::{Broker, Delivery};
+use streams::phase::Phase;
 use streams::status::StatusMessage;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics;
 use crate::records::{self, Change, Projected, Records};
 use crate::status::{self, By};
 use intake::Intake;
@@ -133,6 +135,10 @@ pub(crate) async fn publish(
         let StatusMessage { job, status, phase, .. } = message;
         let message_id = format!("{job}:status:{phase}");
         if status::tell(broker, By::Projector, message_id, message).await? {
+            metrics::advanced(*phase);
+            if *phase == Phase::Archived {
+                metrics::ended(*status, message.code);
+            }
             tracing::info!(job.id = %job, %status, %phase, "job advanced");
         }
     }

@@ -31,7 +31,7 @@ pub use blobs::{Blobs, Pins};
 pub use environments::{Environment, EnvironmentKind, Environments, NewEnvironment};
 pub use error::Error;
 pub use filesets::{Fileset, FilesetChange, Filesets, NewFileset};
-pub use jobs::{Admitted, Due, Duty, Job, Jobs, NewJob, ResultRow, Unfinished};
+pub use jobs::{Admitted, Due, Duty, Job, Jobs, NewJob, ResultRow, Standing, Unfinished};
 pub use page::{Cursor, Direction, Listed, Page, Select, Sort, SortKey};
 pub use projection::{Change, News, Projected, Proof};
 pub use rebuild::{Rebuilt, Told};

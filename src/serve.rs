@@ -31,7 +31,7 @@ use crate::http::{self, App};
 use crate::records::Records;
 use crate::secrets::{Keyring, SecretStore};
 use crate::sweeper::Sweeper;
-use crate::{listen, projector};
+use crate::{listen, metrics, projector};
 
 /// How long requests and short steps may take to end when the platform stops.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -153,6 +153,7 @@ pub async fn start(
     roles: &Roles,
     listener: Option<TcpListener>,
 ) -> anyhow::Result<Serving> {
+    metrics::start();
     let actions = Arc::new(installed_actions(config).context("cannot install post-run actions")?);
     let groups = cgroup::detect();
     tracing::info!(found = %groups, "control groups");
@@ -201,6 +202,9 @@ pub async fn start(
             work.await;
             Ok("worker")
         });
+    }
+    if let Some(address) = config.worker.metrics_listen {
+        serving.answer("metrics", bind(address)?, http::metrics::router())?;
     }
     if let Some(listener) = listener {
         serving.serve(config, listener, &parts)?;
@@ -298,12 +302,23 @@ impl Serving {
             broker: Arc::clone(&parts.broker),
             catalog: parts.catalog.clone(),
             secrets: parts.secrets.clone(),
+            running_limits: config.running_limits(),
             secret_access: config.secrets.allow_access,
             any_origin: config.general.allow_any_origin,
         };
+        self.answer("API server", listener, http::router(app))
+    }
+
+    /// Answers requests.
+    fn answer(
+        &mut self,
+        what: &'static str,
+        listener: TcpListener,
+        router: http::Router,
+    ) -> anyhow::Result<()> {
         let listener =
             tokio::net::TcpListener::from_std(listener).context("cannot use the listener")?;
-        let service = TowerToHyperService::new(http::router(app));
+        let service = TowerToHyperService::new(router);
         let stop = self.stop.clone();
         let ending = stop.clone();
         self.tasks.spawn(async move {
@@ -324,7 +339,7 @@ impl Serving {
                 }
             };
             listen::accept(listener, stop, connection).await;
-            Ok("API server")
+            Ok(what)
         });
         Ok(())
     }

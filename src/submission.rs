@@ -1,12 +1,14 @@
 //! Submission: the first fact of a job that has a record. The record itself is made in
 //! `records`, out of what `catalog` prepared.
 
-use streams::broker::{self, Broker};
+use streams::broker::{self, Broker, Published};
 use streams::envelope::Envelope;
 use streams::fact::{Recorded, Submitted};
 use workers::store::{self, Store, key};
+use workers::trace;
 
 use crate::records::Job;
+use crate::telemetry::caller;
 
 /// Why a submission is not published. The record stands; the sweeper comes back to it.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +26,10 @@ pub enum Error {
 
 /// Publishes the first fact of a job. Doing it again is harmless while the job's facts stand.
 pub async fn submit(broker: &dyn Broker, store: &Store, job: &Job) -> Result<(), Error> {
-    broker.publish(first_fact(store, job).await?.publication()?).await?;
+    let submitted = first_fact(store, job).await?;
+    if let Published::Stored(_) = broker.publish(submitted.publication()?).await? {
+        trace::submitted(&submitted, "http");
+    }
     Ok(())
 }
 
@@ -36,7 +41,7 @@ pub async fn first_fact(store: &Store, job: &Job) -> Result<Envelope<Submitted>,
         job: job.id,
         workspace: job.workspace.clone(),
         at: job.created_at,
-        traceparent: None,
+        traceparent: caller::traceparent(),
         fact: Submitted { spec: None, name: Some(job.name.clone()), record: Some(record) },
     })
 }

@@ -20,10 +20,12 @@ pub use ready::Ready;
 
 use crate::config::Config;
 use crate::serve::{self, Endpoints, Roles};
+use crate::telemetry;
 
 /// Runs the platform until a signal ends it.
 pub async fn run(config: Config, announce: impl FnOnce(&str)) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
+    telemetry::traces::start(&config.telemetry, "up")?;
     let data = DataDir::lock(&config.data_dir())?;
     let listener = serve::bind(config.general.listen)?;
     let mut platform = tokio::select! {
@@ -144,6 +146,7 @@ pub async fn run_apart(
     announce: impl FnOnce(&str),
 ) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
+    telemetry::traces::start(&config.telemetry, if roles.http { "serve" } else { "worker" })?;
     let endpoints = Endpoints::configured(&config)?;
     std::fs::create_dir_all(config.data_dir()).with_context(|| {
         format!("cannot make the data directory {}", config.data_dir().display())

@@ -11,7 +11,7 @@ use super::pages::Sorted;
 use super::render::Column;
 use super::rerun::Rerun;
 use super::watch::{Patience, Show, Watch};
-use super::{Session, facts, filter, last_output, results, steps};
+use super::{Session, facts, filter, last_output, queue, results, steps};
 use crate::client::segment;
 use crate::exit::Exit;
 
@@ -63,6 +63,8 @@ pub(super) enum Command {
     Steps(steps::Command),
     /// Show its facts as the streams of a running platform hold them
     Facts(Facts),
+    /// Show how many jobs wait and run in each workspace
+    Queue,
     /// List where jobs can run
     ListExecutionProfiles,
 }
@@ -171,6 +173,7 @@ impl Command {
             Self::Results(command) => return command.run(session).await,
             Self::Steps(command) => return command.run(session).await,
             Self::Facts(Facts { job, data_dir }) => facts::show(session, &job, data_dir).await?,
+            Self::Queue => queue::show(session).await?,
             Self::ListExecutionProfiles => {
                 let profiles = client.get("/apis/jobs/v2/execution-profiles").await?;
                 out.list(&profiles, PROFILE_COLUMNS);

@@ -80,6 +80,7 @@ fn documented_commands_are_accepted() {
     accepts("jobs results changes j");
     accepts("jobs results download r --job j -o f --output-format json");
     accepts("jobs list-execution-profiles");
+    accepts("jobs queue");
     accepts("--base-url http://h jobs get j -w other");
     accepts("completions bash");
 }

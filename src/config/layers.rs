@@ -160,7 +160,7 @@ fn settle(
 }
 
 impl Config {
-    pub(super) fn sections(&self) -> [&dyn Section; 11] {
+    pub(super) fn sections(&self) -> [&dyn Section; 13] {
         [
             &self.general,
             &self.nats,
@@ -168,6 +168,8 @@ impl Config {
             &self.database,
             &self.worker,
             &self.claims,
+            &self.fairness,
+            &self.telemetry,
             &self.retention,
             &self.secrets,
             &self.agents_jobs,
@@ -177,13 +179,15 @@ impl Config {
     }
 
     fn section_mut(&mut self, name: &str) -> Option<&mut dyn Section> {
-        let sections: [&mut dyn Section; 11] = [
+        let sections: [&mut dyn Section; 13] = [
             &mut self.general,
             &mut self.nats,
             &mut self.store,
             &mut self.database,
             &mut self.worker,
             &mut self.claims,
+            &mut self.fairness,
+            &mut self.telemetry,
             &mut self.retention,
             &mut self.secrets,
             &mut self.agents_jobs,

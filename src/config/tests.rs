@@ -102,8 +102,27 @@ fn wrong_values_name_the_key_and_the_mend() {
                       how many there are, for example 2000000000:4096, got ";
         refused(&format!("[worker]\nagent_ids = \"{ids}\"\n"), &[], &format!("{wanted}'{ids}'"));
     }
+    let outside = "[worker]\nmetrics_listen = \"0.0.0.0:9\"\n";
+    refused(outside, &[], "worker.metrics_listen: 0.0.0.0:9 can be reached from outside");
     refused("[store\n", &[], "is not valid TOML");
     refused("[nats]\ntoken = 77123\n", &[], "expected a string, got a value of type integer");
+}
+
+#[test]
+fn limits_of_workspaces_are_read_from_both() {
+    let text = "[fairness]\nmax_running = 5\nworkspaces = {team-a = 2, \"team.b\" = 0}\n";
+    let limits = load(text, &[]).expect("it is valid").running_limits();
+    let of = ["team-a", "team.b", "other"].map(|workspace| limits.of(workspace));
+    assert_eq!(of, [Some(2), None, Some(5)]);
+    let variables = [("ERRAND__FAIRNESS__WORKSPACES", "team-a=3, team.b = 4")];
+    let config = load("", &variables).expect("it is valid");
+    assert_eq!(config.running_limits().of("team.b"), Some(4));
+    assert_eq!(load(&config.show(), &[]).expect("it is valid"), config);
+    refused("[fairness]\nworkspaces = {a = -1}\n", &[], "a: expected 0 or more, got -1");
+    refused("[fairness]\nworkspaces = 3\n", &[], "expected a table of whole numbers, got 3");
+    refused("[fairness]\nmax_running = 1001\n", &[], "expected 0 (no limit) to 1000, got 1001");
+    let text = "expected NAME=NUMBER,…, got 'team-a'";
+    refused("", &[("ERRAND__FAIRNESS__WORKSPACES", "team-a")], text);
 }
 
 #[test]

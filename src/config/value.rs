@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+mod figures;
 mod sandbox;
 
 /// A value that is never shown.

@@ -12,6 +12,7 @@ use reqwest::Url;
 
 use super::error::ApiError;
 use super::routes;
+use crate::telemetry::caller;
 
 /// Names are text: a path that is none once its escapes are resolved names nothing.
 pub(super) async fn readable_path(request: Request, next: Next) -> Response {
@@ -30,6 +31,20 @@ pub(super) async fn no_retry_of_conflicts(request: Request, next: Next) -> Respo
         response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
     }
     response
+}
+
+/// A caller that says where it is in a trace is believed, and one that says something else is not:
+/// nothing is refused for it.
+pub(super) async fn trace_of_the_caller(request: Request, next: Next) -> Response {
+    let mut said = request.headers().get_all("traceparent").iter();
+    let caller = match (said.next(), said.next()) {
+        (Some(said), None) => said.to_str().ok().and_then(|said| said.parse().ok()),
+        _ => None,
+    };
+    match caller {
+        Some(caller) => caller::of(caller, next.run(request)).await,
+        None => next.run(request).await,
+    }
 }
 
 /// Which web pages may call. The reference lets those of any origin, and so may we, where that is

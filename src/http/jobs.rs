@@ -15,7 +15,7 @@ use super::body::Body;
 use super::error::{Answer, ApiError, or_not_found};
 use super::filter::{self, Collection};
 use super::list::{Pairs, Rules, TooSmall};
-use super::{job_view, workspaces};
+use super::{job_view, queue, workspaces};
 use crate::catalog::SOURCE;
 use crate::logs::last_output;
 use crate::records::filter::Condition;
@@ -95,7 +95,8 @@ pub(super) async fn get(
     Path((workspace, name)): Path<(String, String)>,
     collection: Collection,
 ) -> Answer<Json<Value>> {
-    Ok(Json(collection.show(&find(&api, &workspace, &name).await?)))
+    let job = queue::with_reason(&api, find(&api, &workspace, &name).await?).await?;
+    Ok(Json(collection.show(&job)))
 }
 
 /// Its status with steps and tasks.
@@ -103,7 +104,7 @@ pub(super) async fn status(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
 ) -> Answer<Json<Value>> {
-    let job = find(&api, &workspace, &name).await?;
+    let job = queue::with_reason(&api, find(&api, &workspace, &name).await?).await?;
     let last_output = match (job.status, job.attempt) {
         (Status::Active | Status::Cancelling, Some(attempt)) if job.phase < Phase::Invoked => {
             last_output(&*api.broker, &job.workspace, job.id, attempt)

@@ -1,15 +1,17 @@
 //! What the platform says about itself: health, status, version, discovery.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use streams::broker::Lag;
 use streams::topology::{StreamName, projector_consumers};
 
 use super::Api;
 use super::error::Answer;
+use super::metrics::since;
 
 /// The process answers.
 pub(super) async fn live() -> Json<Value> {
@@ -44,14 +46,19 @@ pub(super) async fn status(State(api): State<Api>) -> Json<Value> {
 /// How far the records are behind the queue: messages that were not taken in yet, and how long
 /// the oldest of them has waited.
 pub(super) async fn projection(State(api): State<Api>) -> Answer<Json<Value>> {
+    let (waiting, age) = behind(&api).await?;
+    Ok(Json(json!({"waiting": waiting, "oldest_age_seconds": age.as_secs_f64()})))
+}
+
+/// The same as figures.
+pub(super) async fn behind(api: &Api) -> Answer<(u64, Duration)> {
     let (mut waiting, mut oldest) = (0, None);
     for consumer in projector_consumers() {
         let Lag { messages, oldest: since } = api.broker.lag(&consumer).await?;
         waiting += messages;
         oldest = [oldest, since].into_iter().flatten().min();
     }
-    let age = oldest.map_or(0.0, |at| Timestamp::now().duration_since(at).as_secs_f64());
-    Ok(Json(json!({"waiting": waiting, "oldest_age_seconds": age.max(0.0)})))
+    Ok((waiting, oldest.map_or(Duration::ZERO, since)))
 }
 
 /// Names the parts that do not answer.

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use super::route::{Answers, Route, Takes, delete, get, head, patch, post, put};
 use super::{
-    agents, environments, execute, files, filesets, holds, jobs, logs, members, new_job, openapi,
-    platform, rerun, results, secrets, steps, workspaces,
+    agents, environments, execute, files, filesets, holds, jobs, logs, members, metrics, new_job,
+    openapi, platform, queue, rerun, results, secrets, steps, workspaces,
 };
 use crate::catalog::{request, stored_body};
 use crate::records::EnvironmentKind;
@@ -31,6 +31,7 @@ pub(super) fn all() -> Vec<Route> {
         get("/health/projection", platform::projection, "How far the records are behind the queue"),
         get("/status", platform::status, "Which parts answer"),
         get("/cluster-info", platform::cluster_info, "The version"),
+        get("/metrics", metrics::show, "Figures, as Prometheus reads them").answers(Text),
         get("/openapi.json", openapi::document, "This document"),
         get("/apis/auth/discovery", platform::discovery, "How to authenticate"),
 
@@ -54,6 +55,7 @@ pub(super) fn all() -> Vec<Route> {
         post(&execute, execute::create, "Runs an agent as a job").reads(&request::BODY).answers(Made),
         get(&execute, jobs::list, "Lists execute jobs").answers(Page),
 
+        get(format!("{JOBS}/queue"), queue::figures, "How jobs wait and run in each workspace"),
         get(format!("{JOBS}/execution-profiles"), jobs::execution_profiles, "Where jobs can run"),
         post(&jobs, new_job::create, "Says where jobs are made").reads(&new_job::BODY).answers(Refusal),
         get(&jobs, jobs::list, "Lists jobs").answers(Page),
@@ -135,9 +137,15 @@ fn generic_job(at: &str) -> Vec<Route> {
 
 /// Whether a path is that of a route.
 pub(super) fn is_one(path: &str) -> bool {
+    pattern(path).is_some()
+}
+
+/// The pattern of the route that a path is for: the one that says most of it itself.
+pub(super) fn pattern(path: &str) -> Option<&'static str> {
     static PATHS: LazyLock<Vec<String>> =
         LazyLock::new(|| all().into_iter().map(|route| route.path).collect());
-    PATHS.iter().any(|pattern| fits(pattern, path))
+    let fitting = PATHS.iter().filter(|pattern| fits(pattern, path));
+    fitting.min_by_key(|pattern| pattern.matches('{').count()).map(String::as_str)
 }
 
 fn fits(pattern: &str, path: &str) -> bool {

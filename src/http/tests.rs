@@ -14,6 +14,7 @@ mod intake;
 mod last_output;
 mod lists;
 mod projection;
+mod queue;
 mod refusals;
 mod rerun;
 mod results;

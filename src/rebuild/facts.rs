@@ -89,7 +89,7 @@ impl Facts {
                     Value::Object(message).to_string().into()
                 }
             };
-            messages.push(Stored { subject, sequence: 0, payload, at });
+            messages.push(Stored { subject, sequence: 0, payload, at, traceparent: None });
         }
         Self { job, workspace: workspace.to_owned(), purged: true, messages }
     }

@@ -8,6 +8,7 @@ mod due;
 mod ending;
 pub(super) mod life;
 mod quarantine;
+mod queue;
 mod results;
 mod unfinished;
 
@@ -28,6 +29,7 @@ pub(super) use admission::insert;
 pub use admission::{Admitted, NewJob};
 pub use due::{Due, Duty};
 pub(super) use ending::ask;
+pub use queue::Standing;
 pub use results::ResultRow;
 pub(super) use results::list as list_results;
 pub use unfinished::Unfinished;

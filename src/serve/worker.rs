@@ -19,6 +19,7 @@ use workers::janitor::Janitor;
 use workers::logs::{LogReader, LogSink};
 use workers::patience::Patience;
 use workers::runtime::{self, Steps};
+use workers::seats::Seats;
 use workers::status::StatusFeed;
 use workers::steps::{Act, Archive, Invoke, Resolve, RunSettings, Stage};
 
@@ -137,6 +138,7 @@ fn invoke(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyho
         claims: claims(config, parts)?,
         ends: Ends::new(broker()),
         holds: Holds::new(broker()),
+        seats: Seats::new(broker(), config.running_limits()),
         executor: Arc::clone(executor),
         actions: Arc::clone(&parts.actions),
         secrets: Arc::new(parts.secrets.clone()),

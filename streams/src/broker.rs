@@ -57,6 +57,8 @@ pub struct Stored {
     pub payload: Bytes,
     /// When the server stored it.
     pub at: Timestamp,
+    /// Its header `traceparent`, whatever it says.
+    pub traceparent: Option<String>,
 }
 
 /// A value in a bucket.

@@ -17,6 +17,7 @@ use crate::fact::Fact;
 use crate::id::JobId;
 use crate::subject::{self, FactSubject};
 use crate::topology::StreamName;
+use crate::trace::TraceParent;
 
 /// The version that we write and the only one that there is.
 pub const VERSION: u32 = 1;
@@ -93,6 +94,14 @@ pub enum Undecodable {
         /// The subject.
         subject: String,
     },
+}
+
+impl<F> Envelope<F> {
+    /// The same job with another fact, as of now.
+    pub fn with<G>(&self, fact: G) -> Envelope<G> {
+        let (workspace, traceparent) = (self.workspace.clone(), self.traceparent.clone());
+        Envelope { job: self.job, workspace, at: Timestamp::now(), traceparent, fact }
+    }
 }
 
 impl<F: Fact> Envelope<F> {
@@ -176,17 +185,9 @@ impl<F: Fact> Envelope<F> {
         let fact = F::deserialize(value).map_err(bad)?;
         let at = head.at.unwrap_or(stored_at);
         // What is no trace context is ignored, as its specification asks; it goes into a header.
-        let traceparent = head.traceparent.filter(|text| is_traceparent(text));
+        let traceparent = head.traceparent.filter(|text| text.parse::<TraceParent>().is_ok());
         Ok(Self { job, workspace, at, traceparent, fact })
     }
-}
-
-/// Whether a text is a W3C trace context of version 00: `00-<32 hex>-<16 hex>-<2 hex>`
-/// (<https://www.w3.org/TR/trace-context/#traceparent-header>).
-fn is_traceparent(text: &str) -> bool {
-    let lengths = text.split('-').map(str::len);
-    let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-    lengths.eq([2, 32, 16, 2]) && text.chars().all(|c| c == '-' || hex(c))
 }
 
 /// The fields of something that serialises as an object.

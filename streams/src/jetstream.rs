@@ -34,6 +34,9 @@ const PULL_EXPIRES: Duration = Duration::from_secs(30);
 /// lost with its server would never end.
 const FETCH_ANSWERS: Duration = Duration::from_secs(5);
 
+/// The header of a trace context.
+const TRACEPARENT: &str = "traceparent";
+
 /// JetStream's code for "this subject's last message is another one".
 const WRONG_LAST_SEQUENCE: u64 = 10071;
 /// Its codes for "another message of this subject, or of this id, is being stored just now". That
@@ -145,7 +148,7 @@ impl Broker for JetStream {
             Expect::Last(sequence) => message.expected_last_subject_sequence(sequence),
         };
         if let Some(traceparent) = &publication.traceparent {
-            message = message.header("traceparent", traceparent.as_str());
+            message = message.header(TRACEPARENT, traceparent.as_str());
         }
         let confirmed = match self.context.send_publish(subject.clone(), message).await {
             Ok(confirmation) => confirmation.await,
@@ -391,9 +394,15 @@ fn stored(message: jetstream::message::StreamMessage) -> Stored {
     Stored {
         subject: message.subject.to_string(),
         sequence: message.sequence,
-        payload: message.payload,
         at: timestamp(message.time),
+        traceparent: traceparent(&message.headers),
+        payload: message.payload,
     }
+}
+
+/// The header of a trace context.
+fn traceparent(headers: &HeaderMap) -> Option<String> {
+    headers.get(TRACEPARENT).map(|value| value.as_str().to_owned())
 }
 
 /// The server's nanoseconds, cut to the microseconds that the platform uses everywhere.

@@ -18,8 +18,10 @@ pub mod attempt;
 pub mod claim;
 pub mod fact;
 pub mod log;
+pub mod seats;
 pub mod snapshot;
 pub mod status;
+pub mod trace;
 
 pub mod envelope;
 pub mod subject;

@@ -267,8 +267,8 @@ impl Kept {
             self.ids.insert(id, now);
         }
         let at = Timestamp::now();
-        self.messages
-            .insert(sequence, Stored { subject, sequence, payload: publication.payload, at });
+        let Publication { payload, traceparent, .. } = publication;
+        self.messages.insert(sequence, Stored { subject, sequence, payload, at, traceparent });
         Ok(Published::Stored(sequence))
     }
 }

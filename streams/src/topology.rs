@@ -36,6 +36,8 @@ pub enum Bucket {
     Ends,
     /// Who keeps a job from being started.
     Holds,
+    /// Which jobs of a workspace with a limit may run.
+    Seats,
 }
 
 /// What happens when a stream is full.
@@ -123,7 +125,7 @@ impl StreamName {
 
 impl Bucket {
     /// Every bucket.
-    pub const ALL: [Self; 3] = [Self::Claims, Self::Ends, Self::Holds];
+    pub const ALL: [Self; 4] = [Self::Claims, Self::Ends, Self::Holds, Self::Seats];
 
     /// Its name on the server.
     pub const fn as_str(self) -> &'static str {
@@ -131,6 +133,7 @@ impl Bucket {
             Self::Claims => "claims",
             Self::Ends => "ends",
             Self::Holds => "holds",
+            Self::Seats => "seats",
         }
     }
 }

@@ -19,7 +19,7 @@ pub use api::Api;
 pub use cluster::Cluster;
 pub use foreign::ask;
 pub use job::Job;
-pub use nats::Nats;
+pub use nats::{Nats, free_ports};
 pub use one_way::OneWay;
 pub use parts::{Database, HERE, Part, Parts};
 pub use platform::{Options, Platform};

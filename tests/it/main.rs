@@ -7,6 +7,7 @@
 
 mod harness;
 
+mod fair;
 mod holds;
 mod lifecycle;
 mod slots;
@@ -31,6 +32,9 @@ mod apart;
 mod cli;
 mod seed_examples;
 mod up;
+
+mod metrics;
+mod trace;
 
 mod chaos;
 mod soak;

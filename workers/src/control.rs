@@ -105,9 +105,9 @@ async fn settle(
     let resolved = Envelope::<Resolved>::stored(&**broker, workspace, job).await?;
     let is_staged = staged.is_some();
     // What is decided already goes its way, and no fact after it says otherwise.
-    let decided = match (staged, resolved) {
-        (Some(staged), _) => staged.fact.outcome,
-        (None, Some(resolved)) => resolved.fact.outcome,
+    let (before, decided) = match (staged, resolved) {
+        (Some(staged), _) => (staged.with(()), staged.fact.outcome),
+        (None, Some(resolved)) => (resolved.with(()), resolved.fact.outcome),
         (None, None) => return Ok(()),
     };
     let outcome = match (decided, limit) {
@@ -117,9 +117,9 @@ async fn settle(
         (None, None) => Outcome::Cancelled { message: CANCELLED.to_owned() },
     };
     if !is_staged {
-        put(&**broker, workspace, job, Staged::passed_on(outcome.clone())).await?;
+        put(&**broker, &before.with(Staged::passed_on(outcome.clone()))).await?;
     }
-    put(&**broker, workspace, job, Invoked::passed_on(outcome)).await?;
+    put(&**broker, &before.with(Invoked::passed_on(outcome))).await?;
     Holds::new(Arc::clone(broker)).drop_of_ended(job).await
 }
 

@@ -12,6 +12,7 @@ pub mod claims;
 pub mod control;
 pub mod ends;
 pub mod holds;
+pub mod seats;
 mod unchanged;
 
 pub mod executor;
@@ -27,5 +28,8 @@ pub mod store;
 
 pub mod patience;
 pub mod ports;
+
+pub mod meter;
+pub mod trace;
 
 pub mod fault;

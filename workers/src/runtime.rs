@@ -87,7 +87,8 @@ async fn short<S: Step>(runtime: Runtime, step: S, width: usize) {
     let step = Arc::new(step);
     let permits = Arc::new(Semaphore::new(width));
     let consumer = topology::step_consumer(S::NAME, "");
-    let begun = begun::run(runtime.clone(), Arc::clone(&step), Arc::clone(&permits));
+    let looked = CancellationToken::new();
+    let begun = begun::run(runtime.clone(), Arc::clone(&step), Arc::clone(&permits), looked);
     let begun: JoinSet<_> = [begun].into_iter().collect();
     let mut work = JoinSet::new();
     while !runtime.stop.is_cancelled() {

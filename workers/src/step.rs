@@ -13,6 +13,7 @@ use streams::phase::StepName;
 use streams::snapshot::Snapshot;
 
 use crate::store::{self, Store};
+use crate::trace::JobTrace;
 
 /// The code that takes a job from one phase to the next.
 ///
@@ -128,6 +129,11 @@ impl Context {
             traceparent: envelope.traceparent.clone(),
             facts,
         }
+    }
+
+    /// Its trace.
+    pub(crate) fn trace(&self) -> JobTrace {
+        JobTrace::of(self.job, self.traceparent.as_deref())
     }
 
     /// An earlier fact of this job.

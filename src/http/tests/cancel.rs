@@ -22,6 +22,7 @@ use workers::holds::Holds;
 use workers::logs::LogSink;
 use workers::patience::Patience;
 use workers::runtime::{self, Steps};
+use workers::seats::{self, Seats};
 use workers::status::StatusFeed;
 use workers::steps::{Invoke, Resolve, RunSettings, Stage};
 
@@ -128,6 +129,7 @@ fn invoke(api: &Harness, directory: &std::path::Path) -> Invoke {
         claims: claims.expect("a directory for locks"),
         ends: Ends::new(broker()),
         holds: Holds::new(broker()),
+        seats: Seats::new(broker(), seats::Limits::default()),
         executor: Arc::new(executor.expect("a directory for runs")),
         actions: Arc::clone(&Settings::default().actions),
         secrets: Arc::new(SecretStore::new(api.records.clone(), keyring)),

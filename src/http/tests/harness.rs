@@ -42,6 +42,7 @@ pub(super) struct Harness {
 pub(super) struct Setup {
     pub settings: Settings,
     pub limits: Limits,
+    pub running_limits: workers::seats::Limits,
     pub secret_access: bool,
     pub any_origin: bool,
 }
@@ -100,6 +101,7 @@ impl Harness {
             catalog: catalog.clone(),
             secrets: SecretStore::new(records.clone(), keyring),
             broker: broker.clone(),
+            running_limits: setup.running_limits,
             secret_access: setup.secret_access,
             any_origin: setup.any_origin,
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_nats::jetstream::{AckKind, message::Acker};
 use async_trait::async_trait;
 
-use super::{timestamp, unavailable};
+use super::{timestamp, traceparent, unavailable};
 use crate::broker::{Delivery, Error, Settle, Settler, Stored};
 
 struct NatsSettler(Acker);
@@ -32,8 +32,14 @@ pub(super) fn wrap(message: async_nats::jetstream::Message) -> Result<Delivery, 
             timestamp(info.published),
         )
     };
+    let traceparent = message.headers.as_ref().and_then(traceparent);
     let (message, acker) = message.split();
-    let stored =
-        Stored { subject: message.subject.to_string(), sequence, payload: message.payload, at };
+    let stored = Stored {
+        subject: message.subject.to_string(),
+        sequence,
+        payload: message.payload,
+        at,
+        traceparent,
+    };
     Ok(Delivery::new(stored, times, Arc::new(NatsSettler(acker))))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use streams::broker::Broker;
 use streams::phase::{Phase, StepName};
@@ -249,21 +249,6 @@ async fn case_c5_case_c6_a_long_run_is_one_run() {
     assert_eq!(record["attempts"].as_array().map(Vec::len), Some(1), "{record}");
 }
 
-/// Kills the supervisor of an attempt once its agent runs.
-async fn kill_supervisor(platform: &Platform, job: &Job, attempt: u32) {
-    let run = platform.data().join(format!("runs/{}-{attempt}", job.id));
-    let said = || async {
-        let words = fs::read_to_string(run.join("agent.log")).unwrap_or_default();
-        words.contains("attempt runs").then_some(())
-    };
-    eventually(&format!("attempt {attempt} runs"), SOON, said).await;
-    let started = fs::read(run.join("started")).expect("it was started");
-    let started: Value = serde_json::from_slice(&started).expect("it is JSON");
-    let pid = started["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
-    let pid = pid.and_then(Pid::from_raw).expect("a process id");
-    kill_process(pid, Signal::KILL).expect("it is ours");
-}
-
 #[tokio::test]
 async fn case_c8_a_worker_that_dies_twice_fails_the_job_and_no_other() {
     let platform = Platform::start().await;
@@ -271,9 +256,9 @@ async fn case_c8_a_worker_that_dies_twice_fails_the_job_and_no_other() {
     let other = api.script("sleep 5; echo done", json!({})).await;
     let script = "echo attempt runs; echo $NEMO_JOB_ATTEMPT_ID >&2; sleep 31081";
     let job = api.script(script, json!({"max_attempts": 2})).await;
-    kill_supervisor(&platform, &job, 1).await;
+    platform.kill_supervisor(&job, 1).await;
     job.reaches("active", SOON).await;
-    kill_supervisor(&platform, &job, 2).await;
+    platform.kill_supervisor(&job, 2).await;
     let record = job.ends(SOON).await;
     let error = &record["error_details"];
     assert_eq!((&record["status"], &error["code"]), (&json!("error"), &json!("worker_lost")));

@@ -118,6 +118,15 @@ impl Api {
         Job::new(self.clone(), &body)
     }
 
+    /// The same with a header.
+    pub async fn submit_with(&self, (name, value): (&str, &str), spec: Value) -> Job {
+        let url = format!("{}/apis/agents/v2/workspaces/default/jobs/execute", self.base);
+        let request = self.http.post(url).header(name, value).json(&json!({"spec": spec}));
+        let answer = request.send().await.expect("the platform answers");
+        assert_eq!(answer.status(), StatusCode::CREATED);
+        Job::new(self.clone(), &answer.json().await.expect("it is JSON"))
+    }
+
     /// Submits a job whose agent is this script, in a working directory of its own. `more` is
     /// merged into the spec.
     pub async fn script(&self, script: &str, more: Value) -> Job {

@@ -90,6 +90,11 @@ impl Parts {
         self.settings = std::mem::take(&mut self.settings).set(key, value);
     }
 
+    /// Sets a variable of theirs.
+    pub fn variable(&mut self, name: &str, value: &str) {
+        self.settings.env.push((name.to_owned(), value.to_owned()));
+    }
+
     /// A server, which comes back at the same address.
     pub fn server(&self) -> Part {
         let [port] = free_ports();

@@ -14,7 +14,7 @@ use streams::topology::Limits;
 use tempfile::TempDir;
 
 use super::processes::{eventually, is_running, processes_of_runs};
-use super::{Api, open_directory, running_with_argument};
+use super::{Api, Job, open_directory, running_with_argument};
 
 /// How long a platform may take to come up on a machine that runs other tests beside.
 const READY: Duration = Duration::from_secs(30);
@@ -155,6 +155,20 @@ impl Platform {
         let mut command = Command::new(env!("CARGO_BIN_EXE_errand"));
         command.args(arguments).arg("--data-dir").arg(self.data()).stdin(Stdio::null());
         command
+    }
+
+    /// Kills the supervisor of an attempt whose agent says `attempt runs`, once it does.
+    pub async fn kill_supervisor(&self, job: &Job, attempt: u32) {
+        let run = self.data().join(format!("runs/{}-{attempt}", job.id));
+        let said = || async {
+            let words = fs::read_to_string(run.join("agent.log")).unwrap_or_default();
+            words.contains("attempt runs").then_some(())
+        };
+        eventually(&format!("attempt {attempt} runs"), READY, said).await;
+        let started = fs::read(run.join("started")).expect("it was started");
+        let started: Value = serde_json::from_slice(&started).expect("it is JSON");
+        let id = started["pid"].as_u64().and_then(|id| u32::try_from(id).ok());
+        kill_process(pid(id.expect("a process id")), Signal::KILL).expect("it is ours");
     }
 
     /// The platform's own process.

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use streams::broker::{Broker, Error};
 use streams::claim::{self, Claim};
-use streams::fact::{Invoked, Produced};
+use streams::envelope::Envelope;
+use streams::fact::{Invoked, Produced, Staged};
 use streams::id::JobId;
 use streams::outcome::Outcome;
 use streams::phase::Phase;
@@ -35,8 +36,10 @@ impl LostClaims {
     /// Ends a cancelled job whose claim is lost. Does nothing otherwise; call it again, and again.
     pub async fn settle_cancel(&self, workspace: &str, job: JobId) -> Result<(), Error> {
         let broker = &*self.broker;
-        if !stands(broker, Phase::Staged, workspace, job).await?
-            || stands(broker, Phase::Invoked, workspace, job).await?
+        let Some(staged) = Envelope::<Staged>::stored(broker, workspace, job).await? else {
+            return Ok(());
+        };
+        if stands(broker, Phase::Invoked, workspace, job).await?
             || !Ends::new(Arc::clone(&self.broker)).is_cancelled(job).await?
         {
             return Ok(());
@@ -63,7 +66,7 @@ impl LostClaims {
             );
         }
         let outcome = Outcome::Cancelled { message: CANCELLED.to_owned() };
-        put(broker, workspace, job, Invoked::passed_on(outcome)).await?;
+        put(broker, &staged.with(Invoked::passed_on(outcome))).await?;
         Holds::new(Arc::clone(&self.broker)).drop_of_ended(job).await
     }
 

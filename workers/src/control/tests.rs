@@ -22,6 +22,17 @@ fn over() -> QueueLimit {
     QueueLimit { seconds: 3.0, at: jiff::Timestamp::now() - Duration::from_secs(1) }
 }
 
+/// Stores a fact of a job.
+async fn put<F: Fact>(
+    broker: &dyn Broker,
+    workspace: &str,
+    job: JobId,
+    fact: F,
+) -> Result<(), Error> {
+    let (workspace, at) = (workspace.to_owned(), Timestamp::now());
+    crate::runtime::put(broker, &Envelope { job, workspace, at, traceparent: None, fact }).await
+}
+
 /// A job that is resolved, or staged as well.
 async fn job(broker: &Arc<dyn Broker>, phase: Phase) -> JobId {
     let job = JobId::new();

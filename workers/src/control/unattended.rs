@@ -38,14 +38,14 @@ pub async fn finish(
     {
         return Ok(true);
     }
-    put(&**broker, workspace, job, Acted::passed_on(invoked.fact.outcome)).await?;
+    put(&**broker, &invoked.with(Acted::passed_on(invoked.fact.outcome.clone()))).await?;
     let Some(acted) = Envelope::<Acted>::stored(&**broker, workspace, job).await? else {
         return Ok(true);
     };
     let archive = Archive { store: store.clone(), logs: LogReader::new(Arc::clone(broker)) };
     let context = Context::new(&acted, Arc::clone(broker));
-    let archived = archive.run(&context, acted.fact).await?;
+    let archived = acted.with(archive.run(&context, acted.fact.clone()).await?);
     tracing::info!(job.id = %job, "a job that no worker took further is finished");
-    put(&**broker, workspace, job, archived).await?;
+    put(&**broker, &archived).await?;
     Ok(true)
 }

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use streams::broker::{Broker, Error, Publication};
 use streams::claim::Decision;
 use streams::code::Code;
@@ -64,8 +63,7 @@ async fn write<F: Fact>(
     first: &Envelope<Submitted>,
     fact: F,
 ) -> Result<(), Error> {
-    let (job, workspace, at) = (first.job, first.workspace.clone(), Timestamp::now());
-    publish(broker, &Envelope { job, workspace, at, traceparent: None, fact }).await
+    publish(broker, &first.with(fact)).await
 }
 
 async fn publish<F: Fact>(broker: &dyn Broker, envelope: &Envelope<F>) -> Result<(), Error> {

@@ -5,20 +5,23 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable};
 use jiff::Timestamp;
 use serde_json::json;
-use streams::broker::{self, Broker, Delivery, Expect, Publication, Published};
-use streams::envelope::Envelope;
+use streams::broker::{self, Broker, Delivery, Expect, Publication, Published, Stored};
+use streams::envelope::{Envelope, Undecodable};
 use streams::fact::{Fact, Invoked, Produced};
 use streams::id::JobId;
 use streams::phase::{Phase, Share};
 use streams::subject;
 use streams::topology::{self, ACK_WAIT, StreamName};
+use streams::trace::TraceParent;
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::keepalive::KeepAlive;
 use super::{Runtime, give_back, settle};
 use crate::fault::{self, Point};
+use crate::meter::{self, Ended};
 use crate::step::{Context, Step, StepError};
+use crate::trace::{self, JobTrace, Work};
 
 /// A delivery that fails again and again comes back after at most so long.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -34,15 +37,27 @@ const NOT_HERE_FOR: Duration = Duration::from_secs(1);
 
 /// Deals with one delivery, to the end.
 pub(super) async fn deliver<S: Step>(runtime: &Runtime, step: &S, delivery: Delivery) {
+    let (began, again) = (Instant::now(), delivery.times > 1);
+    meter::count(|meter| meter.delivered(S::NAME, again));
     let Some((envelope, delivery)) = decode::<S>(runtime, delivery).await else { return };
     let span = tracing::info_span!(
         "step",
         step = %S::NAME,
         job.id = %envelope.job,
         workspace = envelope.workspace,
-        delivery = delivery.times
+        delivery = delivery.times,
+        trace.id = JobTrace::of(envelope.job, envelope.traceparent.as_deref()).id()
     );
-    decoded(runtime, step, envelope, delivery).instrument(span).await;
+    let ended = decoded(runtime, step, envelope, delivery).instrument(span).await;
+    meter::count(|meter| meter.ended(S::NAME, ended, began.elapsed()));
+}
+
+/// A fact is part of the trace that it names itself, or else its message's header.
+fn read<F: Fact>(message: &Stored) -> Result<Envelope<F>, Undecodable> {
+    let envelope = Envelope::decode(&message.subject, &message.payload, message.at)?;
+    let header = message.traceparent.as_ref().filter(|it| it.parse::<TraceParent>().is_ok());
+    let traceparent = envelope.traceparent.clone().or(header.cloned());
+    Ok(Envelope { traceparent, ..envelope })
 }
 
 /// Bytes that are no fact go to `jobs.refused` with the reason and never come back.
@@ -51,8 +66,11 @@ async fn decode<S: Step>(
     delivery: Delivery,
 ) -> Option<(Envelope<S::In>, Delivery)> {
     let message = &delivery.message;
-    let reason = match Envelope::decode(&message.subject, &message.payload, message.at) {
-        Ok(envelope) => return Some((envelope, delivery)),
+    let reason = match read(message) {
+        Ok(envelope) => {
+            trace::submitted_by_others(&envelope, message);
+            return Some((envelope, delivery));
+        }
         Err(reason) => reason,
     };
     tracing::warn!(subject = message.subject, %reason, "refused a message that is no fact");
@@ -89,9 +107,10 @@ async fn decoded<S: Step>(
     step: &S,
     envelope: Envelope<S::In>,
     delivery: Delivery,
-) {
+) -> Ended {
     fault::point(S::NAME, Point::Received).await;
     let received = Instant::now();
+    let work = Work { since: envelope.at, from: Timestamp::now(), times: delivery.times };
     let keepalive = KeepAlive::start(&delivery);
     let job = Context::new(&envelope, runtime.broker.clone());
     match is_done::<S>(runtime, &job).await {
@@ -102,27 +121,38 @@ async fn decoded<S: Step>(
         }
         Err(error) => {
             tracing::warn!(%error, "could not look for the next fact, trying again");
-            return give_back(delivery, Duration::from_secs(1)).await;
+            give_back(delivery, Duration::from_secs(1)).await;
+            return Ended::Again;
         }
     }
     let produced = match step.run(&job, envelope.fact).await {
         Ok(fact) => fact,
-        Err(StepError::Deleted) => return discard::<S>(runtime, delivery).await,
-        Err(StepError::Busy { after }) => return give_back(delivery, after).await,
+        Err(StepError::Deleted) => {
+            discard::<S>(runtime, delivery).await;
+            return Ended::Dropped;
+        }
+        Err(StepError::Busy { after }) => {
+            give_back(delivery, after).await;
+            return Ended::Waits;
+        }
         Err(StepError::Held) => {
             let after = HELD_FOR.0 * looks(&delivery);
-            return give_back(delivery, after).await;
+            give_back(delivery, after).await;
+            return Ended::Waits;
         }
         Err(StepError::NotHere { reason }) => {
             tracing::debug!(reason, "left to another worker");
             let after = NOT_HERE_FOR * looks(&delivery);
-            return give_back(delivery, after).await;
+            give_back(delivery, after).await;
+            return Ended::Waits;
         }
         Err(StepError::Retry { after, reason }) => {
             let doublings = u32::try_from(delivery.times.saturating_sub(1)).unwrap_or(6).min(6);
             let wait = (after * 2_u32.pow(doublings)).min(LONGEST_WAIT.max(after));
             tracing::warn!(reason, wait_seconds = wait.as_secs_f64(), "trying again later");
-            return give_back(delivery, wait).await;
+            trace::broken_off(job.trace(), S::NAME, work);
+            give_back(delivery, wait).await;
+            return Ended::Again;
         }
     };
     let next = Envelope {
@@ -140,28 +170,35 @@ async fn decoded<S: Step>(
             Ok(true) => return settled(step, &job, delivery).await,
             Err(error) => {
                 tracing::warn!(%error, "could not look for the next fact, trying again");
-                return give_back(delivery, Duration::from_secs(1)).await;
+                give_back(delivery, Duration::from_secs(1)).await;
+                return Ended::Again;
             }
         }
     }
-    if let Err(error) = publish(runtime, &next).await {
+    if let Err(error) = publish(runtime, &next, work).await {
         tracing::warn!(%error, "could not publish the next fact, trying again");
-        return give_back(delivery, Duration::from_secs(1)).await;
+        give_back(delivery, Duration::from_secs(1)).await;
+        return Ended::Again;
     }
     fault::point(S::NAME, Point::Published).await;
-    settled(step, &job, delivery).await;
+    let ended = settled(step, &job, delivery).await;
     drop(keepalive);
     fault::point(S::NAME, Point::Acknowledged).await;
+    ended
 }
 
 /// The next fact stands: tidies up and acknowledges. What could not be tidied up is tidied up at
 /// the next delivery.
-async fn settled<S: Step>(step: &S, job: &Context, delivery: Delivery) {
+async fn settled<S: Step>(step: &S, job: &Context, delivery: Delivery) -> Ended {
     match step.settled(job).await {
-        Ok(()) => settle("acknowledge", delivery.ack()).await,
+        Ok(()) => {
+            settle("acknowledge", delivery.ack()).await;
+            Ended::Done
+        }
         Err(error) => {
             tracing::warn!(%error, "could not tidy up after a fact, trying again");
             give_back(delivery, Duration::from_secs(1)).await;
+            Ended::Again
         }
     }
 }
@@ -185,7 +222,11 @@ async fn is_done<S: Step>(runtime: &Runtime, job: &Context) -> Result<bool, brok
 }
 
 /// Stores the next fact. That it stands already is as good.
-async fn publish<F: Fact>(runtime: &Runtime, next: &Envelope<F>) -> Result<(), broker::Error> {
+async fn publish<F: Fact>(
+    runtime: &Runtime,
+    next: &Envelope<F>,
+    work: Work,
+) -> Result<(), broker::Error> {
     let publication = next.publication()?;
     // Whoever consumes it must be there first, or nobody looks for work of a new workspace.
     if let Some(follows) = F::PHASE.spec().next
@@ -198,7 +239,11 @@ async fn publish<F: Fact>(runtime: &Runtime, next: &Envelope<F>) -> Result<(), b
     let stored = matches!(published, Published::Stored(_));
     tracing::info!(phase = %F::PHASE, stored, "fact");
     // Where another fact stood already, that one says how the job goes on.
-    if stored { pass_on_at_once(runtime, next).await } else { Ok(()) }
+    if !stored {
+        return Ok(());
+    }
+    trace::produced(&*runtime.broker, next, work).await;
+    pass_on_at_once(runtime, next).await
 }
 
 /// A job that is decided needs no slot: it does not wait behind running agents to be told so.
@@ -209,7 +254,7 @@ async fn pass_on_at_once<F: Fact>(
     match (F::PHASE, decided.fact.outcome()) {
         (Phase::Staged, Some(outcome)) => {
             let fact = Invoked::passed_on(outcome.clone());
-            put(&*runtime.broker, &decided.workspace, decided.job, fact).await
+            put(&*runtime.broker, &decided.with(fact)).await
         }
         _ => Ok(()),
     }
@@ -218,13 +263,12 @@ async fn pass_on_at_once<F: Fact>(
 /// Stores a fact in the place of a step, for a job whose agent is never started.
 pub(crate) async fn put<F: Fact>(
     broker: &dyn Broker,
-    workspace: &str,
-    job: JobId,
-    fact: F,
+    next: &Envelope<F>,
 ) -> Result<(), broker::Error> {
-    let workspace = workspace.to_owned();
-    let envelope = Envelope { job, workspace, at: Timestamp::now(), traceparent: None, fact };
-    broker.publish(envelope.publication()?).await.map(drop)
+    if let Published::Stored(_) = broker.publish(next.publication()?).await? {
+        trace::produced(broker, next, Work::now()).await;
+    }
+    Ok(())
 }
 
 /// Work that took hours is not thrown away because the queue is away for a minute. Each job has

@@ -33,8 +33,10 @@ use crate::executor::{self, Executor, RunName};
 use crate::fault::{self, Point};
 use crate::holds::Holds;
 use crate::logs::LogSink;
+use crate::meter::Running;
 use crate::patience::Patience;
 use crate::ports::{Secrets, SecretsError};
+use crate::seats::Seats;
 use crate::status::{Progress, StatusFeed};
 use crate::step::{Context, Step, StepError};
 use crate::store::Store;
@@ -61,6 +63,8 @@ pub struct Invoke {
     pub ends: Ends,
     /// Who keeps jobs from being started.
     pub holds: Holds,
+    /// How many of a workspace run at once.
+    pub seats: Seats,
     /// Where.
     pub executor: Arc<dyn Executor>,
     /// The post-run actions that are installed here.
@@ -103,6 +107,35 @@ impl Step for Invoke {
         if let Some(outcome) = fact.outcome {
             return Ok(Invoked::passed_on(outcome));
         }
+        let (workspace, id) = (&job.workspace, job.job);
+        // Also of what comes without the loop that gives out slots, as what was begun before.
+        if !self.seats.take(workspace, id).await? {
+            return Err(StepError::Held);
+        }
+        let ran = self.seated(job, fact).await;
+        // While another worker is at it, the seat is that one's.
+        if let Err(error) = &ran
+            && !matches!(error, StepError::Busy { .. })
+        {
+            self.seats.give_back(workspace, id).await?;
+        }
+        ran
+    }
+
+    async fn begun_here(&self) -> Result<Vec<JobId>, StepError> {
+        claims::begun_here(&self.claims, &*self.executor).await
+    }
+
+    async fn settled(&self, job: &Context) -> Result<(), StepError> {
+        claims::finish(&self.claims, job.job).await?;
+        self.seats.leave(&job.workspace, job.job).await?;
+        Ok(self.holds.drop_of_ended(job.job).await?)
+    }
+}
+
+impl Invoke {
+    /// What a job that has a seat comes to.
+    async fn seated(&self, job: &Context, fact: Staged) -> Result<Invoked, StepError> {
         if self.holds.keeps_waiting(job.job).await? {
             return Err(StepError::Held);
         }
@@ -128,17 +161,6 @@ impl Step for Invoke {
         }
     }
 
-    async fn begun_here(&self) -> Result<Vec<JobId>, StepError> {
-        claims::begun_here(&self.claims, &*self.executor).await
-    }
-
-    async fn settled(&self, job: &Context) -> Result<(), StepError> {
-        claims::finish(&self.claims, job.job).await?;
-        Ok(self.holds.drop_of_ended(job.job).await?)
-    }
-}
-
-impl Invoke {
     /// The control plane has ended the job and was kept from saying so.
     async fn settled_before(
         &self,
@@ -244,7 +266,10 @@ impl Invoke {
         }
         fault::point(Self::NAME, Point::Started).await;
         self.say(job, snapshot, held, Progress::Running).await;
-        match self.watch(job, snapshot, held, run).await? {
+        let running = Running::begins();
+        let life = self.watch(job, snapshot, held, run).await?;
+        drop(running);
+        match life {
             Life::Ended(outcome) => return Ok(Ended::Told(outcome)),
             Life::Fresh | Life::Running | Life::Lost => self.executor.sweep(run).await?,
         }

@@ -26,6 +26,7 @@ use workers::ports::{
     Admission, Catalog, Filesets, FilesetsError, Secrets, SecretsError, Unavailable,
 };
 use workers::runtime::{self, Steps};
+use workers::seats::{self, Seats};
 use workers::status::StatusFeed;
 use workers::steps::{Act, Archive, Invoke, Resolve, RunSettings, Stage};
 use workers::store::Store;
@@ -96,6 +97,7 @@ fn steps(
         claims: claims()?,
         ends: ends.clone(),
         holds: Holds::new(Arc::clone(broker)),
+        seats: Seats::new(Arc::clone(broker), seats::Limits::default()),
         executor: Arc::clone(executor),
         actions: Arc::clone(&actions),
         secrets: records.clone(),

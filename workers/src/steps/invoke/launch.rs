@@ -67,7 +67,8 @@ fn context(job: &Context, snapshot: &Snapshot) -> Map<String, Value> {
     context
 }
 
-/// The variables by which agents of the reference know their job.
+/// The variables by which agents of the reference know their job, and by which OpenTelemetry knows
+/// the span that an agent's own are parts of.
 fn variables(job: &Context, snapshot: &Snapshot, run: RunName) -> BTreeMap<String, String> {
     [
         ("NEMO_JOB_ID", snapshot.name.clone()),
@@ -76,6 +77,7 @@ fn variables(job: &Context, snapshot: &Snapshot, run: RunName) -> BTreeMap<Strin
         ("NEMO_JOB_STEP", STEP.to_owned()),
         ("NEMO_JOB_TASK", job.job.task_name(run.attempt)),
         ("NEMO_JOB_FILESET", format!("job-fileset-{}", snapshot.name)),
+        ("TRACEPARENT", job.trace().of_agent(run.attempt).to_string()),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
