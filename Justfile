@@ -40,6 +40,11 @@ soak jobs="500":
     cargo build --workspace --bins
     ERRAND_SOAK_JOBS={{jobs}} cargo nextest run --workspace --no-capture --profile soak -E 'test(many_jobs_of_all_kinds)'
 
+# So many lines through one batch, whose client is killed twice and its server once; prints figures
+batch lines="10000":
+    cargo build --workspace --bins
+    ERRAND_BATCH_LINES={{lines}} cargo nextest run --workspace --no-capture --profile soak -E 'test(a_batch_of_many_lines)'
+
 # So many seconds in which everything is killed at random while jobs run; prints a table
 chaos seconds="600":
     cargo build --workspace --bins

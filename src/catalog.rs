@@ -6,6 +6,7 @@
 
 mod action;
 mod admit;
+mod again;
 mod agent;
 pub mod agent_config;
 mod context_schema;
@@ -34,6 +35,7 @@ use crate::records::{NewJob, Records};
 use request::Request;
 
 pub(crate) use admit::{arrived, name_taken};
+pub(crate) use again::Again;
 pub(crate) use context_schema::check_schema;
 pub(crate) use environment::{MAX_VALUE_BYTES, read_stored, show_stored, stored_body};
 pub use refusal::Refusal;
@@ -160,6 +162,7 @@ impl CatalogService {
             output_location: None,
             submission: None,
             rerun_of: None,
+            batch: None,
             created_at: Timestamp::now(),
         })
     }

@@ -2,6 +2,7 @@
 //! [`render`] prints to stdout.
 
 mod agents;
+mod batch;
 mod completions;
 mod config;
 mod documents;
@@ -129,6 +130,9 @@ enum Command {
     /// Jobs, their logs and results
     #[command(subcommand)]
     Jobs(jobs::Command),
+    /// Many jobs at once: a line of a file each
+    #[command(subcommand)]
+    Batch(batch::Command),
     /// Print a completion script for a shell
     Completions(completions::Completions),
 }
@@ -189,6 +193,7 @@ impl Command {
             Self::Filesets(command) => command.run(session).await,
             Self::Files(command) => command.run(session).await,
             Self::Jobs(command) => command.run(session).await,
+            Self::Batch(command) => command.run(session).await,
             Self::Up(_)
             | Self::Serve(_)
             | Self::Worker(_)

@@ -18,6 +18,8 @@ mod route;
 mod upload;
 
 mod agents;
+mod batch;
+mod batches;
 mod environments;
 mod execute;
 mod files;

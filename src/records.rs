@@ -15,6 +15,7 @@ mod statement;
 mod writer;
 
 mod agents;
+mod batches;
 mod blobs;
 mod environments;
 mod filesets;
@@ -27,11 +28,12 @@ mod workspaces;
 use std::sync::Arc;
 
 pub use agents::{Agent, Agents, NewAgent};
+pub use batches::{Batch, Batches, Member, NewBatch, Progress, Refusal, Tally};
 pub use blobs::{Blobs, Pins};
 pub use environments::{Environment, EnvironmentKind, Environments, NewEnvironment};
 pub use error::Error;
 pub use filesets::{Fileset, FilesetChange, Filesets, NewFileset};
-pub use jobs::{Admitted, Due, Duty, Job, Jobs, NewJob, ResultRow, Standing, Unfinished};
+pub use jobs::{Admitted, Due, Duty, Job, Jobs, Kin, NewJob, ResultRow, Standing, Unfinished};
 pub use page::{Cursor, Direction, Listed, Page, Select, Sort, SortKey};
 pub use projection::{Change, News, Projected, Proof};
 pub use rebuild::{Rebuilt, Told};
@@ -104,6 +106,11 @@ impl Records {
     /// The jobs.
     pub fn jobs(&self) -> Jobs<'_> {
         Jobs(self)
+    }
+
+    /// The batches.
+    pub fn batches(&self) -> Batches<'_> {
+        Batches(self)
     }
 
     /// Takes in what the queue says of jobs. For the projector only.

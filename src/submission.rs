@@ -53,5 +53,6 @@ fn recorded(job: &Job) -> Recorded {
         custom_fields: job.custom_fields.clone(),
         submission: job.submission.clone(),
         rerun_of: job.rerun_of,
+        batch: job.batch.clone(),
     }
 }

@@ -117,6 +117,7 @@ pub(crate) fn arrived(
         output_location: None,
         submission: None,
         rerun_of: None,
+        batch: None,
         created_at: Timestamp::now(),
     }
 }

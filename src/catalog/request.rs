@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use workers::actions;
 
 use super::agent_config;
 use super::environment::ENVIRONMENT;
@@ -55,6 +56,7 @@ pub(crate) const SPEC: Table = table(&[
     field("idle_timeout_seconds", Shape::Number(POSITIVE), Absent::Dropped),
     field("queue_timeout_seconds", Shape::Number(POSITIVE), Absent::Dropped),
     field("max_cost_usd", Shape::Number(POSITIVE), Absent::Dropped),
+    field("expect_files", Shape::List(&Shape::Checked(expected_file)), Absent::Dropped),
 ]);
 
 const INLINE_AGENT: Table = Table {
@@ -116,6 +118,7 @@ pub(crate) struct Spec {
     pub post_run_action: Option<Action>,
     pub max_attempts: Option<u32>,
     pub max_turns: Option<u32>,
+    pub expect_files: Option<Vec<String>>,
     #[serde(flatten)]
     pub others: Map<String, Value>,
     /// What is kept as `request`: as above, agent and environment as they were sent. With the
@@ -193,6 +196,10 @@ fn keep_older_names(read: &mut Value, sent: &Value) -> Result<Value, Vec<Violati
 /// request is refused with serde's words instead of a panic.
 fn typed<T: serde::de::DeserializeOwned>(read: &Value, loc: &[Loc]) -> Result<T, Vec<Violation>> {
     T::deserialize(read).map_err(|error| vec![Violation::rule(loc, &error.to_string(), read)])
+}
+
+fn expected_file(path: &str) -> Result<String, String> {
+    actions::check_path(path).map(|()| path.to_owned())
 }
 
 fn job_name_fits(body: &Map<String, Value>) -> Result<(), String> {

@@ -2,7 +2,7 @@
 //! pinned. What is wrong in places that do not depend on each other is named in one answer.
 
 use serde_json::{Value, json};
-use streams::snapshot::{AgentSnapshot, QueueLimit, Resources, Snapshot, Spec};
+use streams::snapshot::{Action, AgentSnapshot, QueueLimit, Resources, Snapshot, Spec};
 
 use super::agent::Resolved;
 use super::environment::{self, Environment, Secrets};
@@ -14,6 +14,9 @@ use crate::records;
 /// Limits of the spec that this executor does not watch over yet. A job that asks for one is
 /// refused; silence would be a promise.
 const NOT_ENFORCED: [&str; 1] = ["max_cost_usd"];
+
+/// Paths that a job may expect files at.
+const MOST_EXPECTED_FILES: usize = 100;
 
 impl CatalogService {
     /// Decides everything that a job runs with.
@@ -86,11 +89,7 @@ impl CatalogService {
         else {
             return Err(gathered.into_refusal());
         };
-        self.check_secrets_exist(workspace, &secrets).await?;
-        if let Ok(installed) = self.settings.actions.get(&post_run_action.kind) {
-            let secrets = installed.secrets(&post_run_action.config);
-            self.check_secrets_exist(workspace, &secrets).await?;
-        }
+        self.check_all_secrets(workspace, &secrets, &post_run_action).await?;
         Ok(Snapshot {
             name: name.to_owned(),
             input,
@@ -99,6 +98,7 @@ impl CatalogService {
             idle_timeout_seconds: spec.idle_timeout_seconds,
             queue_limit: spec.queue_timeout_seconds.and_then(QueueLimit::from_now),
             max_attempts: spec.max_attempts.unwrap_or(1),
+            expect_files: spec.expect_files.clone().unwrap_or_default(),
             spec: Spec {
                 request: spec.request.clone(),
                 agent: AgentSnapshot {
@@ -142,6 +142,13 @@ impl CatalogService {
             );
             wrong.push(Violation::rule(&at("image"), &text, &json!(spec.image)));
         }
+        let expected = spec.expect_files.as_ref().map_or(0, Vec::len);
+        if expected > MOST_EXPECTED_FILES {
+            let text = format!(
+                "expect_files has {expected} paths; at most {MOST_EXPECTED_FILES} are taken"
+            );
+            wrong.push(Violation::rule(&at("expect_files"), &text, &json!(expected)));
+        }
         for name in NOT_ENFORCED {
             if let Some(value) = spec.others.get(name) {
                 let text = format!(
@@ -152,6 +159,20 @@ impl CatalogService {
             }
         }
         if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
+    }
+
+    /// Checks that the secrets of a job and those of its action are there.
+    pub(super) async fn check_all_secrets(
+        &self,
+        workspace: &str,
+        secrets: &Secrets,
+        action: &Action,
+    ) -> Result<(), Refusal> {
+        self.check_secrets_exist(workspace, secrets).await?;
+        if let Ok(installed) = self.settings.actions.get(&action.kind) {
+            self.check_secrets_exist(workspace, &installed.secrets(&action.config)).await?;
+        }
+        Ok(())
     }
 
     async fn check_secrets_exist(&self, workspace: &str, secrets: &Secrets) -> Result<(), Refusal> {
@@ -175,7 +196,7 @@ impl CatalogService {
 }
 
 /// Checks the bytes that a part of the request has: of a text as UTF-8, of others as JSON.
-fn fits(field: &str, bytes: usize, most: u64) -> Result<(), Refusal> {
+pub(super) fn fits(field: &str, bytes: usize, most: u64) -> Result<(), Refusal> {
     if bytes as u64 <= most {
         return Ok(());
     }

@@ -51,7 +51,7 @@ pub(super) enum Command {
     Pause(Job),
     /// Let a held one go on
     Resume(Job),
-    /// Run it once more, as a new job of the same snapshot
+    /// Run it once more, as a new job
     Rerun(Rerun),
     /// Delete its record and results
     Delete(Job),

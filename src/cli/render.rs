@@ -110,6 +110,11 @@ impl Output {
         }
     }
 
+    /// Whether [`Self::progress`] shows anything.
+    pub(super) fn is_watched(&self) -> bool {
+        std::io::stderr().is_terminal()
+    }
+
     /// Whether exactly one document must stand on stdout because the user said so.
     pub(super) const fn wants_document(&self) -> bool {
         matches!(self.asked, Some(Format::Json | Format::Yaml))

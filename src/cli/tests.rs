@@ -70,7 +70,13 @@ fn documented_commands_are_accepted() {
     accepts("jobs tail j -n 5 -f");
     accepts("jobs get-logs j --limit 5 --page-cursor c");
     accepts("jobs get-logs j --all-pages");
-    accepts("jobs rerun j --name n --idempotency-key k");
+    accepts("jobs rerun j --name n --idempotency-key k --snapshot");
+    accepts("jobs rerun j --latest --input i --workdir-from output");
+    accepts("batch run f.jsonl --concurrency 5 -o d --resume --retry-failed timeout,worker_lost");
+    accepts("batch run f.jsonl --group g --results output_workdir");
+    accepts("batch watch g");
+    accepts("batch list --all-pages");
+    accepts("batch get g");
     accepts("jobs pause j");
     accepts("jobs resume j");
     accepts("jobs steps list j");

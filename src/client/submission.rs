@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use super::{Client, Error};
@@ -18,6 +19,22 @@ const AGAIN: ExponentialBuilder = ExponentialBuilder::new()
     .with_max_times(6);
 
 impl Client {
+    /// Makes a job of each line, and gives what became of each. Lines under a key are the same
+    /// jobs however often they are sent; when to send them again is the caller's to know.
+    pub async fn submit_lines(
+        &self,
+        path: &str,
+        key: &str,
+        lines: Vec<u8>,
+    ) -> Result<Vec<Value>, Error> {
+        let request = self.request(&self.http, Method::POST, path);
+        let request = request.header(KEY_HEADER, key).header(CONTENT_TYPE, "application/x-ndjson");
+        let (response, request) = self.answer(request.body(lines)).await?;
+        let text = response.text().await.map_err(|error| self.unreachable(&request, &error))?;
+        let outcomes = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
+        outcomes.map_err(|error| Error::Answer { reason: error.to_string(), request })
+    }
+
     /// Makes one job, under a key of the call's own when none is given.
     pub async fn submit(
         &self,

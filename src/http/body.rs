@@ -39,19 +39,24 @@ impl<S: Send + Sync> FromRequest<S> for Body {
             let entry = Violation::new("model_attributes_type", &loc, msg, &json!(sent));
             return Err(invalid(entry));
         }
-        if amount::of_text(&bytes) > amount::MAX_VALUES {
-            let entry = Violation::rule(&["body".into()], &amount::too_many(), &Value::Null);
-            return Err(invalid(entry));
-        }
-        match serde_json::from_slice(&bytes) {
-            Ok(Value::Null) => Err(invalid(Violation::missing(&["body".into()], &Value::Null))),
-            Ok(value) => Ok(Self(value)),
-            Err(error) => Err(invalid(malformed(&bytes, &error))),
-        }
+        Self::parse(&bytes)
     }
 }
 
 impl Body {
+    /// Takes the bytes of a document.
+    pub(super) fn parse(bytes: &[u8]) -> Answer<Self> {
+        if amount::of_text(bytes) > amount::MAX_VALUES {
+            let entry = Violation::rule(&["body".into()], &amount::too_many(), &Value::Null);
+            return Err(invalid(entry));
+        }
+        match serde_json::from_slice(bytes) {
+            Ok(Value::Null) => Err(invalid(Violation::missing(&["body".into()], &Value::Null))),
+            Ok(value) => Ok(Self(value)),
+            Err(error) => Err(invalid(malformed(bytes, &error))),
+        }
+    }
+
     /// Reads the body by a table.
     pub(super) fn read(&self, table: &'static Table) -> Answer<Value> {
         shape::read(&Shape::Object(table), &self.0, &["body".into()]).map_err(ApiError::invalid)
@@ -93,7 +98,8 @@ impl MaybeBody {
     }
 }
 
-fn too_large(limit: Option<Limit>) -> ApiError {
+/// The answer to a document that is longer than what is taken.
+pub(super) fn too_large(limit: Option<Limit>) -> ApiError {
     let limit = limit.map_or_else(String::new, |limit| format!(" of {} bytes", limit.0));
     let text = format!("The request body is over the limit{limit}");
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, text)

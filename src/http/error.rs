@@ -78,6 +78,16 @@ impl ApiError {
         self
     }
 
+    /// Whether the same request may succeed later.
+    pub(super) fn is_unavailable(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE
+    }
+
+    /// Status and detail, for an answer that carries those of several requests.
+    pub(super) fn into_parts(self) -> (StatusCode, Value) {
+        (self.status, self.detail)
+    }
+
     /// 404 for a workspace.
     pub(super) fn no_workspace(workspace: &str) -> Self {
         Self::not_found(format!("Workspace '{workspace}' not found"))

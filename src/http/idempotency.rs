@@ -22,7 +22,20 @@ const HEADER: &str = "Idempotency-Key";
 const LONGEST: usize = 255;
 
 /// The key of a request, if it has one.
+#[derive(Clone)]
 pub(super) struct IdempotencyKey(Option<String>);
+
+impl IdempotencyKey {
+    /// A key that something else than the header names.
+    pub(super) fn named(key: &str) -> Answer<Self> {
+        if is_key(key) { Ok(Self(Some(key.to_owned()))) } else { Err(no_key(key.as_bytes())) }
+    }
+
+    /// Its text.
+    pub(super) fn text(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = ApiError;
@@ -35,16 +48,18 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
         match (key, given.next()) {
             (Some(key), None) => Ok(Self(Some(key.to_owned()))),
             (Some(_), Some(_)) => Err(invalid("give it once", &shown)),
-            (None, _) => {
-                let text = format!("got {} bytes; send a UUID, or another short name", value.len());
-                Err(invalid(&text, &shown))
-            }
+            (None, _) => Err(no_key(value.as_bytes())),
         }
     }
 }
 
 fn is_key(text: &str) -> bool {
     (1..=LONGEST).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+fn no_key(sent: &[u8]) -> ApiError {
+    let text = format!("got {} bytes; send a UUID, or another short name", sent.len());
+    invalid(&text, &String::from_utf8_lossy(sent))
 }
 
 fn invalid(text: &str, sent: &str) -> ApiError {

@@ -10,7 +10,7 @@ pub(super) use steps::{step, step_in_list, tasks};
 use super::list::without_nulls;
 use super::time;
 use crate::catalog::refs;
-use crate::records::Job;
+use crate::records::{Job, Kin};
 
 /// The only step of a job.
 pub(super) const STEP: &str = "execute-agent";
@@ -32,7 +32,7 @@ pub(super) fn typed(job: &Job) -> Value {
         "ownership": job.ownership,
         "custom_fields": job.custom_fields,
     });
-    with_rerun(shown, job)
+    with_origin(shown, job)
 }
 
 /// A record of the generic collection.
@@ -60,13 +60,30 @@ pub(super) fn generic(job: &Job) -> Value {
         "phase_times": phase_times(job),
         "attempts": attempts(job),
     });
-    with_rerun(shown, job)
+    with_origin(shown, job)
 }
 
-/// The job that it runs once more; the reference's clients do not expect such a field elsewhere.
-fn with_rerun(mut shown: Value, job: &Job) -> Value {
+/// The job that it runs once more, and its batch; the reference's clients do not expect such
+/// fields where there is neither.
+fn with_origin(mut shown: Value, job: &Job) -> Value {
     if let Some(first) = job.rerun_of {
         shown["rerun_of"] = first.http().into();
+    }
+    if let Some(batch) = &job.batch {
+        shown["batch"] = json!({"group": batch.group, "line": batch.line});
+    }
+    shown
+}
+
+/// Names what a job that is shown was made of, and what was made of it.
+pub(super) fn with_kin(mut shown: Value, job: &Job, kin: Kin) -> Value {
+    match kin.first {
+        Some(first) => shown["rerun_of_name"] = first.into(),
+        None if job.rerun_of.is_some() => shown["rerun_of_deleted"] = true.into(),
+        None => {}
+    }
+    if !kin.reruns.is_empty() {
+        shown["reruns"] = kin.reruns.into();
     }
     shown
 }

@@ -96,7 +96,8 @@ pub(super) async fn get(
     collection: Collection,
 ) -> Answer<Json<Value>> {
     let job = queue::with_reason(&api, find(&api, &workspace, &name).await?).await?;
-    Ok(Json(collection.show(&job)))
+    let kin = api.records.jobs().kin(&job).await?;
+    Ok(Json(job_view::with_kin(collection.show(&job), &job, kin)))
 }
 
 /// Its status with steps and tasks.

@@ -55,6 +55,7 @@ fn operation(route: &Route) -> Value {
     let body = match route.takes {
         Takes::Nothing => return said,
         Takes::Fields(table) => json_content(schema::of_table(table)),
+        Takes::Lines(table) => lines(schema::of_table(table)),
         Takes::Object => json_content(json!({"type": "object"})),
         Takes::File => json!({
             "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
@@ -122,6 +123,9 @@ fn responses(answers: Answers) -> Value {
             "200": {"description": "All bytes", "content": bytes()},
             "206": {"description": "The range that was asked for", "content": bytes()},
         }),
+        Answers::Lines => json!({
+            "200": {"description": "An outcome a line", "content": lines(json!({"type": "object"}))},
+        }),
         Answers::Text => json!({
             "200": {"description": "Done", "content": {"text/plain": {"schema": {"type": "string"}}}},
         }),
@@ -136,6 +140,11 @@ fn responses(answers: Answers) -> Value {
 
 fn json_content(schema: Value) -> Value {
     json!({"application/json": {"schema": schema}})
+}
+
+/// A document a line; the schema is that of one.
+fn lines(schema: Value) -> Value {
+    json!({"application/x-ndjson": {"schema": schema}})
 }
 
 /// A sentence, or a list of all that is wrong.

@@ -33,6 +33,8 @@ pub(super) enum Takes {
     Object,
     /// The bytes of a file, as they are or in a form.
     File,
+    /// A JSON object of these fields a line, of any number of lines.
+    Lines(&'static Table),
 }
 
 /// What a request that succeeds is answered with.
@@ -50,6 +52,8 @@ pub(super) enum Answers {
     Headers,
     /// 200, or 206, and bytes.
     Bytes,
+    /// 200 and a JSON object a line.
+    Lines,
     /// 200 and a word.
     Text,
     /// Nothing succeeds: the route is there to say why not.
@@ -155,7 +159,7 @@ pub(super) fn router(routes: Vec<Route>) -> Router<Api> {
     let mut paths: Vec<Path> = Vec::new();
     for route in routes {
         let handler = match route.takes {
-            Takes::File => route.handler.layer(DefaultBodyLimit::disable()),
+            Takes::File | Takes::Lines(_) => route.handler.layer(DefaultBodyLimit::disable()),
             _ => route.handler,
         };
         let has_head = route.method == Method::HEAD;

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use super::route::{Answers, Route, Takes, delete, get, head, patch, post, put};
 use super::{
-    agents, environments, execute, files, filesets, holds, jobs, logs, members, metrics, new_job,
-    openapi, platform, queue, rerun, results, secrets, steps, workspaces,
+    agents, batch, batches, environments, execute, files, filesets, holds, jobs, logs, members,
+    metrics, new_job, openapi, platform, queue, rerun, results, secrets, steps, workspaces,
 };
 use crate::catalog::{request, stored_body};
 use crate::records::EnvironmentKind;
@@ -54,6 +54,10 @@ pub(super) fn all() -> Vec<Route> {
 
         post(&execute, execute::create, "Runs an agent as a job").reads(&request::BODY).answers(Made),
         get(&execute, jobs::list, "Lists execute jobs").answers(Page),
+        post(format!("{execute}:batch"), batch::submit, "Runs an agent as a job for each line").takes(Takes::Lines(&request::BODY)).answers(Answers::Lines),
+        get(format!("{execute}:batch"), batches::list, "Lists batches").answers(Page),
+        get(format!("{execute}:batch/{{group}}"), batches::get, "How far a batch is"),
+        get(format!("{execute}:batch/{{group}}/jobs"), batches::jobs, "The jobs of some lines of a batch"),
 
         get(format!("{JOBS}/queue"), queue::figures, "How jobs wait and run in each workspace"),
         get(format!("{JOBS}/execution-profiles"), jobs::execution_profiles, "Where jobs can run"),

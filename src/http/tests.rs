@@ -1,5 +1,6 @@
 //! The API over real sockets, with SQLite, an S3 server and the broker's in-memory form.
 
+mod batch;
 mod cancel;
 mod conformance;
 mod deletion;

@@ -124,6 +124,7 @@ impl Facts {
             custom_fields: recorded.custom_fields,
             submission: recorded.submission,
             rerun_of: recorded.rerun_of,
+            batch: recorded.batch,
             created_at,
             ..new
         }))

@@ -6,6 +6,7 @@
 mod admission;
 mod due;
 mod ending;
+mod kin;
 pub(super) mod life;
 mod quarantine;
 mod queue;
@@ -18,7 +19,7 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use streams::attempt::AttemptEnd;
-use streams::fact::SubmissionKey;
+use streams::fact::{BatchLine, SubmissionKey};
 use streams::id::{Attempt, JobId};
 use streams::job::Hold;
 use streams::outcome::{Outcome, Status};
@@ -29,6 +30,7 @@ pub(super) use admission::insert;
 pub use admission::{Admitted, NewJob};
 pub use due::{Due, Duty};
 pub(super) use ending::ask;
+pub use kin::Kin;
 pub use queue::Standing;
 pub use results::ResultRow;
 pub(super) use results::list as list_results;
@@ -92,6 +94,8 @@ pub struct Job {
     pub submission: Option<SubmissionKey>,
     /// The job that it runs once more.
     pub rerun_of: Option<JobId>,
+    /// The line of a batch that it belongs to.
+    pub batch: Option<BatchLine>,
     /// Whether somebody asked for its end.
     pub cancel_requested: bool,
     /// Whether somebody keeps it from being started.
@@ -174,7 +178,7 @@ impl Jobs<'_> {
 const COLUMNS: &str = "id, attempt_id, name, workspace, project, description, source, agent_ref,
     refused, ownership, custom_fields, output_location, created_at, updated_at, phase, outcome, run,
     phase_times, running, cancel_requested, hold, patched_details, start_by, ended_at,
-    submission_key, submission_digest, rerun_of, snapshot, request";
+    submission_key, submission_digest, rerun_of, batch, batch_line, snapshot, request";
 
 /// A statement for whole jobs.
 fn whole(condition: &str) -> Statement {
@@ -211,6 +215,7 @@ fn whole_job(row: &Row) -> Result<Job> {
         output_location: row.optional_text("output_location")?,
         submission: submission(row)?,
         rerun_of: row.optional_word("rerun_of")?,
+        batch: batch_line(row)?,
         cancel_requested: life.facts.cancel_requested,
         hold: life.facts.hold,
         start_by: row.optional_time("start_by")?,
@@ -224,6 +229,11 @@ fn whole_job(row: &Row) -> Result<Job> {
         outcome: life.facts.outcome,
         phase_times: life.phase_times,
     })
+}
+
+fn batch_line(row: &Row) -> Result<Option<BatchLine>> {
+    let Some(group) = row.optional_text("batch")? else { return Ok(None) };
+    Ok(Some(BatchLine { group, line: row.number("batch_line")? }))
 }
 
 fn submission(row: &Row) -> Result<Option<SubmissionKey>> {

@@ -65,8 +65,8 @@ codes! {
         "The agent's process was ended by a signal."
         "Read the end of the job's log; the results are marked incomplete.";
     NoResult "no_result" Agent
-        "The agent ended well but returned nothing."
-        "Print the answer on standard output, or set allow_empty in the script harness's settings.";
+        "The agent ended well but returned nothing, or left out a file that expect_files names."
+        "Print the answer on standard output, or set allow_empty in the script harness's settings; the message names the files that are missing.";
     AdapterMissing "adapter_missing" Platform
         "The harness's Fabric adapter, or something that it requires, is not installed where the agent runs."
         "Install the adapter there, or name an image that has it.";

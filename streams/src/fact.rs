@@ -66,6 +66,18 @@ pub struct Recorded {
     /// The job that it runs once more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerun_of: Option<JobId>,
+    /// The line of a batch that it was submitted with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchLine>,
+}
+
+/// A line of a batch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BatchLine {
+    /// The batch's name in its workspace.
+    pub group: String,
+    /// Which line, from 1 on.
+    pub line: u32,
 }
 
 /// The key that a caller gave to a submission, and what was asked for under it.

@@ -52,6 +52,9 @@ pub struct Snapshot {
     pub queue_limit: Option<QueueLimit>,
     /// How often the agent may be started at most.
     pub max_attempts: u32,
+    /// Paths in the working directory where an agent that succeeds must have left a file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expect_files: Vec<String>,
     /// What the API shows as `spec`.
     pub spec: Spec,
     /// What the working directory is filled with first.

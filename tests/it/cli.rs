@@ -6,6 +6,7 @@ mod exits;
 mod lists;
 mod proxy;
 mod register;
+mod rerun;
 mod submission;
 mod things;
 mod watch;

@@ -5,6 +5,7 @@ mod budgets;
 mod cancel;
 mod claims;
 mod directories;
+mod expected;
 mod follow;
 mod input;
 mod late;

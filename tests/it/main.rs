@@ -29,6 +29,7 @@ mod conformance;
 mod official_client;
 
 mod apart;
+mod batch;
 mod cli;
 mod seed_examples;
 mod up;

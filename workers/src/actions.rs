@@ -22,7 +22,7 @@ use streams::fact::SavedResult;
 use program::Manifest;
 use schema::Schema;
 
-pub(crate) use export::export;
+pub(crate) use export::{Pattern, export};
 pub(crate) use occasion::Occasion;
 pub use program::Programs;
 pub(crate) use publish::publish;
@@ -34,6 +34,12 @@ pub const NOOP: &str = "agents.noop";
 
 /// What the reference called it before.
 const OLDER_NOOP: &str = "noop";
+
+/// Checks a path in a working directory, as actions and `expect_files` take them: `*` and `?`
+/// within a name, `**` for any number of directories.
+pub fn check_path(written: &str) -> Result<(), String> {
+    Pattern::parse(written).map(drop)
+}
 
 /// The actions that are installed.
 #[derive(Debug)]

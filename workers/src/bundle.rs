@@ -30,7 +30,7 @@ pub use save::{Report, write_directory};
 pub use skipped::SkipList;
 pub use tree::Owner;
 pub use unpack::{unpack, unpack_given};
-pub use walk::remove_tree;
+pub use walk::{each_file, remove_tree};
 pub use write::Writer;
 
 #[cfg(test)]

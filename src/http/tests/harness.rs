@@ -142,6 +142,13 @@ impl Harness {
         answer(self.request("POST", path).header("idempotency-key", key).json(&body)).await
     }
 
+    /// Posts lines, under an idempotency key or none.
+    pub(super) async fn lines(&self, path: &str, key: Option<&str>, lines: String) -> Answer {
+        let request = self.request("POST", path).header("content-type", "application/x-ndjson");
+        let request = key.into_iter().fold(request, |it, key| it.header("idempotency-key", key));
+        answer(request.body(lines)).await
+    }
+
     /// Sends a request without a body, with headers.
     pub(super) async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         let request = self.request(method, path);

@@ -10,7 +10,7 @@ use streams::topology::{Limits, StreamName};
 use super::harness::{Harness, Setup};
 use super::{AGENTS, JOBS, agent};
 
-async fn fill(api: &Harness, bytes: usize) {
+pub(super) async fn fill(api: &Harness, bytes: usize) {
     let publication = Publication {
         subject: subject::fact(Phase::Submitted, "default", JobId::new()),
         payload: vec![b' '; bytes].into(),

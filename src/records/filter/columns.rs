@@ -58,6 +58,9 @@ const SPEC: Column = Column {
 /// The one place in a spec with a column and an index of its own.
 const AGENT_REF: Column = Column { name: "spec.agent_ref", kind: Kind::Text, sql: "agent_ref" };
 
+/// The batch that a job belongs to, with a column and an index of its own.
+const BATCH: Column = Column { name: "batch.group", kind: Kind::Text, sql: "batch" };
+
 /// The name of anything that has one.
 pub static NAME: Column = text("name");
 
@@ -68,7 +71,7 @@ pub static SOURCE: Column = text("source");
 pub static STATUS: Column = text("status");
 
 /// All jobs.
-pub static JOBS: [Column; 11] = [
+pub static JOBS: [Column; 12] = [
     time("created_at"),
     JOB_TYPE,
     JOB_ID,
@@ -80,10 +83,11 @@ pub static JOBS: [Column; 11] = [
     time("updated_at"),
     text("workspace"),
     AGENT_REF,
+    BATCH,
 ];
 
 /// Execute jobs, which all have the same source.
-pub static TYPED_JOBS: [Column; 10] = [
+pub static TYPED_JOBS: [Column; 11] = [
     time("created_at"),
     JOB_TYPE,
     JOB_ID,
@@ -94,6 +98,7 @@ pub static TYPED_JOBS: [Column; 10] = [
     time("updated_at"),
     text("workspace"),
     AGENT_REF,
+    BATCH,
 ];
 
 /// Registered agents.

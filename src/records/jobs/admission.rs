@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::AnyConnection;
-use streams::fact::SubmissionKey;
+use streams::fact::{BatchLine, SubmissionKey};
 use streams::id::{Attempt, JobId};
 use streams::outcome::Status;
 use streams::phase::Phase;
@@ -47,6 +47,8 @@ pub struct NewJob {
     pub submission: Option<SubmissionKey>,
     /// The job that it runs once more.
     pub rerun_of: Option<JobId>,
+    /// The line of a batch that it belongs to.
+    pub batch: Option<BatchLine>,
     /// When it was asked for.
     pub created_at: Timestamp,
 }
@@ -130,9 +132,9 @@ pub(in crate::records) async fn insert(new: &NewJob, db: &mut AnyConnection) -> 
         sql("INSERT INTO jobs (id, attempt_id, name, workspace, project, description, source,
              agent_ref, refused, ownership, custom_fields, output_location, created_at, updated_at,
              phase, phase_times, status, start_by, submission_key, submission_digest, rerun_of,
-             cancel_requested, seen, purged)
+             batch, batch_line, cancel_requested, seen, purged)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, '{}', $15, $16,
-             $17, $18, $19, 0, 0, 0)
+             $17, $18, $19, $20, $21, 0, 0, 0)
          ON CONFLICT DO NOTHING")
         .texts([&*id, &new.id.attempt_id(Attempt::FIRST), &new.name, &new.workspace])
         .optional_text(new.project.as_deref())
@@ -150,6 +152,8 @@ pub(in crate::records) async fn insert(new: &NewJob, db: &mut AnyConnection) -> 
         .optional_text(new.submission.as_ref().map(|submission| submission.key.as_str()))
         .optional_text(new.submission.as_ref().map(|submission| submission.digest.as_str()))
         .optional_text(new.rerun_of.map(|job| job.to_string()).as_deref())
+        .optional_text(new.batch.as_ref().map(|batch| batch.group.as_str()))
+        .optional_int(new.batch.as_ref().map(|batch| batch.line.into()))
         .run(&mut *db)
         .await?;
     if made == 0 {

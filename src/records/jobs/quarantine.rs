@@ -48,6 +48,7 @@ pub(super) fn read(row: &Row, error: &Error) -> Result<Job> {
         output_location: None,
         submission: None,
         rerun_of: None,
+        batch: None,
         cancel_requested: false,
         hold: Hold::Never,
         start_by: time("start_by"),

@@ -26,6 +26,7 @@ pub(crate) fn snapshot(name: &str) -> Snapshot {
         idle_timeout_seconds: None,
         queue_limit: None,
         max_attempts: 1,
+        expect_files: Vec::new(),
         spec: Spec {
             request: json!({"agent": "counter"}),
             agent: AgentSnapshot {
@@ -65,6 +66,7 @@ pub(crate) fn new_job(name: &str) -> NewJob {
         output_location: None,
         submission: None,
         rerun_of: None,
+        batch: None,
         created_at: second(0),
     }
 }

@@ -148,6 +148,23 @@ async fn case_w2_a_watch_of_a_job_that_has_ended_or_is_about_to_returns() {
     assert_eq!(text(output.stdout).lines().collect::<Vec<_>>(), job.log().await);
 }
 
+/// Longer than the longest pause between two looks.
+#[tokio::test]
+async fn case_w2_a_watch_of_a_job_that_says_nothing_stays() {
+    let platform = Platform::start().await;
+    let go = platform.scratch().join("go");
+    let script = format!("while [ ! -e {} ]; do sleep 0.1; done; sleep 6", go.display());
+    let job = platform.api().script(&script, json!({})).await;
+    let mut watch = Watching::start(&platform, &["jobs", "watch", &job.name]);
+    watch.says("active").await;
+    let began = Instant::now();
+    std::fs::write(&go, "").expect("a file");
+    let (lines, status) = watch.rest().await;
+    assert_eq!(status.code(), Some(0));
+    assert!(began.elapsed() >= Duration::from_secs(6), "it left after {:?}", began.elapsed());
+    assert_eq!(lines, job.log().await);
+}
+
 #[tokio::test]
 async fn a_watch_ends_when_its_time_is_over_and_leaves_out_the_past_if_asked() {
     let platform = Platform::start().await;

@@ -22,7 +22,7 @@ use crate::ports::{Filesets, FilesetsError};
 use crate::results::name;
 use crate::step::StepError;
 use crate::store::{Store, drain};
-use pattern::Pattern;
+pub(crate) use pattern::Pattern;
 
 /// Files of one job at most; their names are held in memory.
 const MAX_FILES: usize = 10_000;

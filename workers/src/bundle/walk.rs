@@ -42,6 +42,17 @@ pub(super) fn walk(root: &Path, visit: Visit<'_>) -> io::Result<()> {
     walk_from(Descent::open(root)?, visit)
 }
 
+/// Shows every file below a root by its path; a link is one, and leads nowhere.
+pub fn each_file(root: &Path, mut visit: impl FnMut(&[u8])) -> io::Result<()> {
+    walk(root, &mut |path, step| {
+        match step {
+            Step::Entry(entry) if entry.kind != FileType::Directory => visit(path),
+            _ => {}
+        }
+        Ok(())
+    })
+}
+
 fn walk_from(mut descent: Descent, visit: Visit<'_>) -> io::Result<()> {
     let mut name = Vec::new();
     let mut waiting = match names(descent.go(b"", existing)?) {

@@ -4,6 +4,7 @@
 //! (behind the runner's own gate), wait, decide the end, save, and only then the fact. A worker
 //! that comes in anywhere in between goes on from what it finds.
 
+mod expected;
 mod launch;
 mod lost;
 mod needs;
@@ -188,7 +189,7 @@ impl Invoke {
             let start = held.start().await;
             let told = match ended {
                 Ended::NotRun(outcome) => return self.not_run(job, held, outcome).await,
-                Ended::Told(told) => *told,
+                Ended::Told(told) => self.with_what_it_left(snapshot, run, *told).await?,
                 Ended::Lost => lost::told(lost::SUPERVISOR, start.as_ref()),
                 Ended::Vanished => lost::told(lost::PLACE, start.as_ref()),
             };

@@ -192,6 +192,7 @@ impl Job {
             idle_timeout_seconds: None,
             queue_limit,
             max_attempts: self.max_attempts,
+            expect_files: Vec::new(),
             spec: Spec {
                 request: Value::Null,
                 agent: AgentSnapshot {

@@ -5,7 +5,7 @@ use std::fmt;
 /// A path below the working directory. It means the files that it matches, and all files below a
 /// directory that it matches.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     written: String,
     names: Vec<Name>,
 }
@@ -18,7 +18,7 @@ enum Name {
 
 impl Pattern {
     /// Reads one; the failure names it.
-    pub(super) fn parse(written: &str) -> Result<Self, String> {
+    pub(crate) fn parse(written: &str) -> Result<Self, String> {
         let mut names: Vec<_> =
             written.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
         if written.starts_with('/') || names.contains(&"..") {
@@ -39,7 +39,7 @@ impl Pattern {
     }
 
     /// Whether a file is meant.
-    pub(super) fn matches(&self, path: &str) -> bool {
+    pub(crate) fn matches(&self, path: &str) -> bool {
         let path: Vec<Vec<char>> = path.split('/').map(|name| name.chars().collect()).collect();
         let is_any = |name: &Name| matches!(name, Name::AnyDirectories);
         let is_like = |name: &Name, there: &Vec<char>| match name {

@@ -1,0 +1,134 @@
+//! Jobs that run another one once more: of its snapshot, or of its request resolved anew; with
+//! its own input and working directory, or with others.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use streams::id::JobId;
+use streams::snapshot::{QueueLimit, Snapshot};
+use workers::results::name::OUTPUT_WORKDIR;
+
+use super::refusal::Refusal;
+use super::request::{Request, Workdir};
+use super::{CatalogService, names, refs, resolve};
+use crate::records::{self, Job, NewJob};
+
+/// How a job is run once more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Again {
+    /// What the new job is called; made up when absent.
+    pub name: Option<String>,
+    /// Whether what its request names is looked up anew.
+    pub latest: bool,
+    /// What the agent is asked instead.
+    pub input: Option<String>,
+    /// Whether it begins with what the first job left in its working directory.
+    pub from_output: bool,
+    /// Whether it takes the place of the first job in its batch.
+    pub in_batch: bool,
+}
+
+impl CatalogService {
+    /// Judges a rerun. The answer is a record ready to be admitted.
+    pub(crate) async fn again(&self, first: &Job, asked: &Again) -> Result<NewJob, Refusal> {
+        let Some(snapshot) = &first.snapshot else {
+            return Err(Refusal::Conflict(format!(
+                "Job '{}' has nothing that could be run once more: {} Submit a new job.",
+                first.name,
+                first.refused.as_deref().unwrap_or("its record holds no snapshot.")
+            )));
+        };
+        if asked.in_batch && first.batch.is_none() {
+            return Err(Refusal::Conflict(format!("Job '{}' belongs to no batch.", first.name)));
+        }
+        let base = if asked.from_output { Some(self.output_of(first).await?) } else { None };
+        let id = JobId::new();
+        let name = asked.name.clone().unwrap_or_else(|| names::generated(id));
+        let mut request = snapshot.spec.request.clone();
+        if let Some(input) = &asked.input {
+            request["input"] = json!(input);
+        }
+        if let Some(base) = &base {
+            request["workdir"] = json!({"base_workdir": base, "artifact_mounts": []});
+        }
+        let workspace = &first.workspace;
+        let snapshot = if asked.latest {
+            let read = Request::read(&json!({"name": name, "spec": request}))?;
+            self.resolve(workspace, &name, &read.spec).await?
+        } else {
+            self.copied(snapshot, workspace, name.clone(), request, asked, base).await?
+        };
+        Ok(NewJob {
+            id,
+            name,
+            workspace: workspace.clone(),
+            project: first.project.clone(),
+            description: first.description.clone(),
+            source: first.source.clone(),
+            agent_ref: snapshot.spec.agent_ref.clone(),
+            request: snapshot.spec.request.clone(),
+            snapshot: Ok(snapshot),
+            ownership: first.ownership.clone(),
+            custom_fields: first.custom_fields.clone(),
+            output_location: first.output_location.clone(),
+            submission: None,
+            rerun_of: Some(first.id),
+            batch: first.batch.clone().filter(|_| asked.in_batch),
+            created_at: Timestamp::now(),
+        })
+    }
+
+    /// The same snapshot but for what is asked otherwise, and for the time that its job may wait.
+    /// Nothing is resolved anew; what could have gone since is looked for.
+    async fn copied(
+        &self,
+        first: &Snapshot,
+        workspace: &str,
+        name: String,
+        request: Value,
+        asked: &Again,
+        base: Option<String>,
+    ) -> Result<Snapshot, Refusal> {
+        let spec = &first.spec;
+        self.check_all_secrets(workspace, &spec.secrets, &spec.post_run_action).await?;
+        let queue_limit = first.queue_limit.and_then(|limit| QueueLimit::from_now(limit.seconds));
+        let mut snapshot = Snapshot { name, queue_limit, ..first.clone() };
+        if let Some(input) = &asked.input {
+            resolve::fits("input", input.len(), self.settings.max_input_bytes)?;
+            snapshot.input.clone_from(input);
+        }
+        if let Some(base) = base {
+            // What had been mounted is in there, as the agent left it.
+            let workdir = Workdir { base_workdir: Some(base), artifact_mounts: Vec::new() };
+            let pinned = self.pin_workdir(workspace, Some(&workdir)).await?;
+            (snapshot.base, snapshot.mounts) = (pinned.base, pinned.mounts);
+            snapshot.spec.workdir = pinned.shown;
+        }
+        snapshot.spec.request = request;
+        Ok(snapshot)
+    }
+
+    /// The reference of what a job left in its working directory, which must be whole.
+    async fn output_of(&self, job: &Job) -> Result<String, Refusal> {
+        let refuse = |reason: &str| {
+            Err(Refusal::Conflict(format!(
+                "Job '{}' left no working directory to go on from: {reason} Run it once more \
+                 without workdir_from.",
+                job.name
+            )))
+        };
+        match self.records.jobs().result(job.id, OUTPUT_WORKDIR).await {
+            Ok(row) if row.saved.complete => {}
+            Ok(_) => return refuse("its output_workdir is incomplete."),
+            Err(records::Error::NotFound) if job.status.is_terminal() => {
+                return refuse("it has no output_workdir.");
+            }
+            Err(records::Error::NotFound) => {
+                return refuse(&format!("it is '{}' and has not saved it yet.", job.status));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let (workspace, fileset) = (&job.workspace, refs::JOB_FILESET);
+        let (name, attempt) = (&job.name, &job.attempt_id);
+        Ok(format!("{workspace}/{fileset}{name}#results/{attempt}/{OUTPUT_WORKDIR}"))
+    }
+}

@@ -1,0 +1,118 @@
+//! Sending: lines of the file, a few at a time and never more than there is room for.
+
+use serde_json::{Value, json};
+
+use super::{Batch, number};
+use crate::cli::batch::{batches, worst};
+use crate::client::segment;
+use crate::exit::Exit;
+
+/// What is sent at once, at most.
+const CHUNK_LINES: usize = 64;
+const CHUNK_BYTES: usize = 1024 * 1024;
+
+/// Lines that are sent together.
+#[derive(Default)]
+pub(super) struct Chunk {
+    first: u32,
+    numbers: Vec<u32>,
+    text: Vec<u8>,
+}
+
+impl Chunk {
+    /// Adds a line. Where others lie before it that are not sent, blank ones keep their numbers.
+    fn add(&mut self, number: u32, line: &[u8]) {
+        match self.numbers.last() {
+            Some(last) => {
+                let between = (number - last - 1) as usize;
+                self.text.extend(std::iter::repeat_n(b'\n', between));
+            }
+            None => self.first = number,
+        }
+        self.text.extend(line);
+        self.text.push(b'\n');
+        self.numbers.push(number);
+    }
+}
+
+impl Batch<'_> {
+    /// Sends some lines; says whether there were any.
+    pub(super) async fn send(&mut self) -> anyhow::Result<bool> {
+        let chunk = match self.kept_back.take() {
+            Some(chunk) => chunk,
+            None => self.chunk().await?,
+        };
+        if chunk.numbers.is_empty() {
+            return Ok(false);
+        }
+        let begun = &self.directory.begun;
+        let path = format!(
+            "{}?group={}&lines={}&first={}",
+            batches(self.session),
+            segment(&begun.group),
+            self.extent.last,
+            chunk.first
+        );
+        let client = &self.session.client;
+        let send = async || client.submit_lines(&path, &begun.key, chunk.text.clone()).await;
+        let outcomes = self.server.call(send).await?;
+        let is_full = |outcome: &Value| outcome["status"] == 503;
+        if outcomes.len() < chunk.numbers.len() || outcomes.iter().any(is_full) {
+            // Those that were taken are the same jobs when they are sent again.
+            self.kept_back = Some(chunk);
+            return Ok(false);
+        }
+        for outcome in &outcomes {
+            let line = number(outcome)?;
+            if outcome["status"] == 201 {
+                self.on_their_way.entry(line).or_default();
+                continue;
+            }
+            self.directory.index.put(&json!({
+                "line": line,
+                "status": "refused",
+                "http_status": outcome["status"],
+                "detail": outcome["detail"],
+            }))?;
+        }
+        Ok(true)
+    }
+
+    /// The next lines of the file that are to be sent.
+    async fn chunk(&mut self) -> anyhow::Result<Chunk> {
+        let mut chunk = Chunk::default();
+        while chunk.numbers.len() < self.room().min(CHUNK_LINES)
+            && chunk.text.len() < CHUNK_BYTES
+            && !self.all_read
+        {
+            match self.lines.next()? {
+                Some((number, line)) => {
+                    if !self.is_known(number).await? {
+                        chunk.add(number, &line);
+                    }
+                }
+                None => self.all_read = true,
+            }
+        }
+        Ok(chunk)
+    }
+
+    fn room(&self) -> usize {
+        (self.asked.concurrency as usize).saturating_sub(self.on_their_way.len())
+    }
+
+    /// Whether a line need not be sent: its job is over, or is known to go on.
+    async fn is_known(&mut self, line: u32) -> anyhow::Result<bool> {
+        let Some(entry) = self.directory.index.entry(line)? else { return Ok(false) };
+        match worst::of_line(&entry) {
+            // What was refused, or could not be fetched, may have been mended since.
+            Some(Exit::Refused | Exit::Unreachable) => return Ok(false),
+            Some(_) => self.retry(&entry).await?,
+            None => {
+                let runs = entry["runs"].as_array().cloned().unwrap_or_default();
+                self.on_their_way.insert(line, runs);
+            }
+        }
+        Ok(true)
+    }
+}
