@@ -168,7 +168,7 @@ impl Batches<'_> {
                  MAX(created_at) AS last_at
              FROM jobs WHERE {NEWEST} GROUP BY status, outcome"
         ));
-        let counted = counted.texts([&batch.workspace, &batch.name]);
+        let counted = counted.texts([&*batch.workspace, &batch.name]);
         for row in counted.all(self.0.reads()).await? {
             let status: Status = row.word("status")?;
             let place = (status.as_str(), code(&row, status).map(Code::as_str));
@@ -179,7 +179,7 @@ impl Batches<'_> {
                  MAX(refused_at) AS last_at
              FROM batch_refusals WHERE batch = $1 AND NOT EXISTS (
                  SELECT 1 FROM jobs WHERE workspace = $2 AND jobs.batch = $3 AND batch_line = line)");
-        let refused = refused.texts([&batch.id, &batch.workspace, &batch.name]);
+        let refused = refused.texts([&*batch.id, &batch.workspace, &batch.name]);
         let row = refused.row(self.0.reads()).await?;
         tally.refused = row.number("refused")?;
         tally.came(&row)?;
@@ -204,7 +204,7 @@ impl Batches<'_> {
              WHERE batch = $1 AND NOT EXISTS (
                  SELECT 1 FROM jobs WHERE workspace = $2 AND jobs.batch = $3 AND batch_line = line)
              ORDER BY line LIMIT $4");
-        let refused = refused.texts([&batch.id, &batch.workspace, &batch.name]).int(limit);
+        let refused = refused.texts([&*batch.id, &batch.workspace, &batch.name]).int(limit);
         refused.all(self.0.reads()).await?.iter().map(refusal).collect()
     }
 }

@@ -30,7 +30,7 @@ use send::Chunk;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 
 #[derive(Debug, Args)]
-pub(super) struct Run {
+pub(in crate::cli) struct Run {
     /// A file of JSON lines, each as `agents execute` sends it: {"spec": {…}, "name": …}
     #[arg(value_name = "FILE.jsonl")]
     file: PathBuf,

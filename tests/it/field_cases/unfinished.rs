@@ -46,6 +46,7 @@ fn running(n: usize) -> (NewJob, [Change; 2]) {
         output_location: None,
         submission: None,
         rerun_of: None,
+        batch: None,
         created_at: at,
     };
     let proof = Proof {
