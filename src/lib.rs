@@ -4,6 +4,7 @@
 //! In reading order: what a job is made of, what is known of it, how it is asked for, and how
 //! the parts are put together.
 
+pub mod auth;
 pub mod catalog;
 pub mod files;
 mod private_file;

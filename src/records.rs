@@ -23,6 +23,7 @@ mod jobs;
 mod projection;
 mod rebuild;
 mod secrets;
+mod tokens;
 mod workspaces;
 
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub use page::{Cursor, Direction, Listed, Page, Select, Sort, SortKey};
 pub use projection::{Change, News, Projected, Proof};
 pub use rebuild::{Rebuilt, Told};
 pub use secrets::{NewSecret, SecretChange, SecretRow, Secrets};
+pub use tokens::{NewToken, TokenRow, Tokens};
 pub use workspaces::{Contents, Workspace, Workspaces};
 
 use writer::{Run, Writer};
@@ -101,6 +103,11 @@ impl Records {
     /// The sealed secrets.
     pub fn secrets(&self) -> Secrets<'_> {
         Secrets(self)
+    }
+
+    /// What callers of the API show.
+    pub fn tokens(&self) -> Tokens<'_> {
+        Tokens(self)
     }
 
     /// The jobs.

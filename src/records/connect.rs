@@ -25,6 +25,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("holds", include_str!("migrations/0004_holds.sql")),
     ("start_by", include_str!("migrations/0005_start_by.sql")),
     ("submissions", include_str!("migrations/0006_submissions.sql")),
+    ("tokens", include_str!("migrations/0007_tokens.sql")),
     ("batches", include_str!("migrations/0008_batches.sql")),
 ];
 

@@ -22,7 +22,8 @@ mod columns;
 use serde_json::{Number, Value};
 
 pub use columns::{
-    AGENTS, Column, FILESETS, JOBS, Kind, NAME, NAMED, SOURCE, STATUS, TYPED_JOBS, WORKSPACES,
+    AGENTS, Column, FILESETS, JOBS, Kind, NAME, NAMED, SOURCE, STATUS, TYPED_JOBS, WORKSPACE,
+    WORKSPACES,
 };
 
 /// What must hold of a record.

@@ -13,6 +13,7 @@ pub(crate) mod postgres;
 mod projection;
 mod quarantine;
 mod text;
+mod tokens;
 mod upgrade;
 
 use super::*;
@@ -21,6 +22,7 @@ use super::*;
 async fn exercise(records: Records) {
     names::exercise(&records).await;
     text::exercise(&records).await;
+    tokens::exercise(&records).await;
     filesets::exercise(&records).await;
     admission::exercise(&records).await;
     projection::exercise(&records).await;

@@ -111,6 +111,7 @@ async fn delete(name: &str, db: &mut AnyConnection) -> Result<Contents> {
     if contents.is_empty() {
         // What is left of a batch without its jobs is nothing that anybody keeps.
         sql("DELETE FROM batches WHERE workspace = $1").text(name).run(&mut *db).await?;
+        sql("DELETE FROM token_roles WHERE workspace = $1").text(name).run(&mut *db).await?;
         sql("DELETE FROM workspaces WHERE name = $1").text(name).run(db).await?;
     }
     Ok(contents)

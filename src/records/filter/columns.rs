@@ -64,6 +64,9 @@ const BATCH: Column = Column { name: "batch.group", kind: Kind::Text, sql: "batc
 /// The name of anything that has one.
 pub static NAME: Column = text("name");
 
+/// The workspace of anything that is in one.
+pub static WORKSPACE: Column = text("workspace");
+
 /// What a job came from.
 pub static SOURCE: Column = text("source");
 
