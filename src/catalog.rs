@@ -30,6 +30,7 @@ use workers::actions::{Registry, Webhooks};
 use workers::executor::cgroup;
 use workers::store::Store;
 
+use crate::auth::Caller;
 use crate::files::Files;
 use crate::records::{NewJob, Records};
 use request::Request;
@@ -41,6 +42,9 @@ pub(crate) use environment::{MAX_VALUE_BYTES, read_stored, show_stored, stored_b
 pub use refusal::Refusal;
 pub(crate) use refusal::SOURCE;
 pub use shape::{Loc, Violation};
+
+/// Where a job's ownership names the token of whoever made it.
+pub(crate) const PRINCIPAL: &str = "principal_id";
 
 /// What an installation allows its jobs.
 #[derive(Clone, Debug)]
@@ -57,6 +61,9 @@ pub struct Settings {
     pub actions: Arc<Registry>,
     /// Why no job may have secrets, where that is so.
     pub secrets_refused: Option<String>,
+    /// Whether callers have roles. Those who submit over the queue have one in the workspace of
+    /// their subject then, and no other.
+    pub authenticated: bool,
 }
 
 /// What the executor behind a profile can honour.
@@ -90,6 +97,7 @@ impl Default for Settings {
             profile,
             actions: Arc::new(Registry::built_in(Webhooks::new(false))),
             secrets_refused: None,
+            authenticated: false,
         }
     }
 }
@@ -139,14 +147,28 @@ impl CatalogService {
         &self.settings
     }
 
-    /// Judges the body of an execute request. The answer is a record ready to be admitted.
-    pub async fn prepare(&self, workspace: &str, body: &Value) -> Result<NewJob, Refusal> {
+    /// Who submits over the queue, to be judged by [`Self::prepare`].
+    pub fn of_queue(&self, workspace: &str) -> Caller {
+        match self.settings.authenticated {
+            true => Caller::Queue { workspace: workspace.to_owned() },
+            false => Caller::Anyone,
+        }
+    }
+
+    /// Judges the body of an execute request by a caller who may submit to the workspace. The
+    /// answer is a record ready to be admitted.
+    pub async fn prepare(
+        &self,
+        caller: &Caller,
+        workspace: &str,
+        body: &Value,
+    ) -> Result<NewJob, Refusal> {
         let request = Request::read(body)?;
         self.check_workspace(workspace).await?;
         self.check_place(&request)?;
         let id = JobId::new();
         let name = request.name.clone().unwrap_or_else(|| names::generated(id));
-        let snapshot = self.resolve(workspace, &name, &request.spec).await?;
+        let snapshot = self.resolve(caller, workspace, &name, &request.spec).await?;
         Ok(NewJob {
             id,
             workspace: workspace.to_owned(),
@@ -157,7 +179,7 @@ impl CatalogService {
             agent_ref: snapshot.spec.agent_ref.clone(),
             request: snapshot.spec.request.clone(),
             snapshot: Ok(snapshot),
-            ownership: request.ownership,
+            ownership: owned(request.ownership, caller),
             custom_fields: Some(Value::Object(with_telemetry(request.custom_fields))),
             output_location: None,
             submission: None,
@@ -205,6 +227,15 @@ impl CatalogService {
         }
         Ok(())
     }
+}
+
+/// Who made a job is written into what is said of its owner, where callers are known: nobody can
+/// say so of another.
+pub(crate) fn owned(ownership: Option<Value>, caller: &Caller) -> Option<Value> {
+    let Some(token) = caller.token() else { return ownership };
+    let mut ownership = ownership.filter(Value::is_object).unwrap_or_else(|| json!({}));
+    ownership[PRINCIPAL] = token.into();
+    Some(ownership)
 }
 
 /// The client's own mark, which the reference's typed route always leaves on a job.

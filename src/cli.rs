@@ -25,6 +25,7 @@ mod rerun;
 mod results;
 mod secrets;
 mod steps;
+mod tokens;
 mod topology;
 mod tree;
 mod watch;
@@ -98,6 +99,9 @@ enum Command {
     /// The records of a platform
     #[command(subcommand)]
     Records(records::Command),
+    /// Tokens, with which callers of a platform's API show who they are
+    #[command(subcommand)]
+    Tokens(tokens::Command),
     /// Say what a failure code means and what to do
     Explain(platform::Explain),
     /// Contexts of this client, or the platform's configuration
@@ -172,6 +176,7 @@ impl Cli {
             Command::Doctor(args) => args.run(&out).await,
             Command::Topology(args) => args.run(&out).await,
             Command::Records(command) => command.run(&out).await,
+            Command::Tokens(command) => command.run(global.workspace, &out).await,
             Command::Explain(args) => args.run(&out),
             Command::Completions(args) => args.run(&out),
             Command::Config(command) => command.run(global.flags(), &out),
@@ -200,6 +205,7 @@ impl Command {
             | Self::Doctor(_)
             | Self::Topology(_)
             | Self::Records(_)
+            | Self::Tokens(_)
             | Self::Explain(_)
             | Self::Completions(_)
             | Self::Config(_) => unreachable!("handled before a session is opened"),

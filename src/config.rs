@@ -25,14 +25,23 @@ sections! {
     /// Keys that stand above all sections.
     General "" {
         /// Address and port of the HTTP API; port 0 picks a free one. Any address but loopback is
-        /// refused: there is no authentication.
+        /// refused unless callers need tokens (`auth.required`).
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7740)),
         /// Whether web pages of any origin may call the API, and anybody by any host name, as by
         /// way of a proxy. Pages served from this machine may in any case; others could run
-        /// commands here, as nobody has to authenticate.
+        /// commands here where nobody needs a token.
         allow_any_origin: bool = false,
         /// Where the platform keeps its data; `~/.local/share/errand` when absent.
         data_dir: Option<PathBuf> = None,
+    }
+
+    /// Who may call the API.
+    Auth "auth" {
+        /// Whether callers need a token, which `errand tokens create` makes, and may do what its
+        /// roles say. Without it whoever reaches the API may do everything. The same for servers
+        /// and workers. The API speaks plain HTTP: put a proxy that speaks TLS before an address
+        /// that others reach.
+        required: bool = false,
     }
 
     /// The queue. Without a url, `errand up` runs a nats-server of its own.
@@ -185,6 +194,7 @@ const PROCESSES: RangeInclusive<u64> = 32..=4_194_304;
 #[expect(missing_docs, reason = "each section says what it is for")]
 pub struct Config {
     pub general: General,
+    pub auth: Auth,
     pub nats: Nats,
     pub store: Store,
     pub database: Database,
@@ -266,10 +276,11 @@ impl Config {
             return bad("worker.metrics_listen", &reason);
         }
         let listen = self.general.listen;
-        if !listen.ip().is_loopback() {
+        if !listen.ip().is_loopback() && !self.auth.required {
             let reason = format!(
                 "{listen} can be reached from outside, and only loopback addresses are served \
-                 without authentication; use 127.0.0.1 and a proxy that authenticates"
+                 without authentication; use 127.0.0.1, or set auth.required and make tokens with \
+                 `errand tokens create`"
             );
             return bad("listen", &reason);
         }

@@ -6,6 +6,7 @@
 
 mod routes;
 
+mod auth;
 mod body;
 mod edge;
 mod error;
@@ -21,6 +22,7 @@ mod agents;
 mod batch;
 mod batches;
 mod environments;
+mod events;
 mod execute;
 mod files;
 mod filesets;
@@ -50,6 +52,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use jiff::Timestamp;
 use streams::broker::Broker;
+use tokio_util::sync::CancellationToken;
 use workers::seats::Limits;
 use workers::store::Store;
 
@@ -81,6 +84,10 @@ pub struct App {
     pub secret_access: bool,
     /// Whether web pages of any origin may call; those of this machine may in any case.
     pub any_origin: bool,
+    /// Whether callers need tokens.
+    pub authenticated: bool,
+    /// Ends what would go on for long when the server stops.
+    pub stop: CancellationToken,
 }
 
 /// What handlers work with. Cheap to clone.
@@ -93,6 +100,8 @@ struct Api {
     broker: Arc<dyn Broker>,
     running_limits: Limits,
     secret_access: bool,
+    gate: auth::Gate,
+    stop: CancellationToken,
     files: Files,
     logs: Arc<Logs>,
     intake: Arc<intake::Intake>,
@@ -104,6 +113,8 @@ impl From<App> for Api {
             files: Files::new(app.records.clone(), app.store.clone()),
             logs: Arc::new(Logs::new(app.broker.clone(), app.store.clone())),
             intake: Arc::default(),
+            gate: auth::Gate::new(app.records.clone(), app.authenticated),
+            stop: app.stop,
             records: app.records,
             store: app.store,
             catalog: app.catalog,
@@ -117,20 +128,22 @@ impl From<App> for Api {
 
 /// The whole surface.
 pub fn router(app: App) -> Router {
-    let any_origin = edge::AnyOrigin(app.any_origin);
+    let web = edge::Web { any_origin: app.any_origin, authenticated: app.authenticated };
     let most = MAX_JSON_BYTES + 2 * app.catalog.settings().max_input_bytes;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let api = Api::from(app);
     route::router(routes::all())
         .fallback(edge::unknown_route)
         .layer(DefaultBodyLimit::max(most))
         .layer(Extension(body::Limit(most)))
+        .layer(Extension(api.gate.clone()))
         .layer(middleware::from_fn(edge::readable_path))
         .layer(middleware::from_fn(edge::no_retry_of_conflicts))
         .layer(middleware::from_fn(edge::trace_of_the_caller))
-        .layer(middleware::from_fn_with_state(any_origin, edge::cors))
-        .layer(middleware::from_fn_with_state(any_origin, edge::own_name))
+        .layer(middleware::from_fn_with_state(web, edge::cors))
+        .layer(middleware::from_fn_with_state(web, edge::own_name))
         .layer(middleware::from_fn(metrics::count))
-        .with_state(Api::from(app))
+        .with_state(api)
 }
 
 /// A time as answers have it: UTC to the microsecond.

@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use jiff::Timestamp;
 use streams::broker::Broker;
 use streams::jetstream::{Connect, JetStream};
 use streams::phase::StepName;
@@ -169,6 +170,7 @@ pub async fn start(
         max_input_bytes: config.agents_jobs.max_input_bytes,
         default_image: config.agents_jobs.default_image.clone(),
         profile: Profile { no_limits: groups.missing(), ..Settings::default().profile },
+        authenticated: config.auth.required,
     };
     settings.check().map_err(anyhow::Error::msg).context("cannot use the configuration")?;
     let store = Store::new(&endpoints.store);
@@ -207,6 +209,9 @@ pub async fn start(
         serving.answer("metrics", bind(address)?, http::metrics::router())?;
     }
     if let Some(listener) = listener {
+        if config.auth.required {
+            tell_of_tokens(&parts.records, &listener).await?;
+        }
         serving.serve(config, listener, &parts)?;
     }
     Ok(serving)
@@ -240,6 +245,25 @@ async fn connect(to: &Connect, limits: Limits) -> anyhow::Result<JetStream> {
         );
     }
     Ok(queue)
+}
+
+/// What whoever starts a server with authentication should know.
+async fn tell_of_tokens(records: &Records, listener: &TcpListener) -> anyhow::Result<()> {
+    let now = Timestamp::now();
+    let tokens = records.tokens().all().await.context("cannot read the tokens")?;
+    let valid = tokens.iter().filter(|token| token.is_valid(now)).count();
+    if valid == 0 {
+        tracing::warn!(
+            "callers need tokens and there is none; make the first with `errand tokens create \
+             --workspace '*' --role admin`, with the same --config or --data-dir"
+        );
+    }
+    let address = listener.local_addr().context("the address to listen on")?;
+    if !address.ip().is_loopback() {
+        tracing::warn!(%address, "tokens come in over plain HTTP; let a proxy speak TLS before it");
+    }
+    tracing::info!(tokens.valid = valid, "callers need tokens");
+    Ok(())
 }
 
 impl Serving {
@@ -305,6 +329,8 @@ impl Serving {
             running_limits: config.running_limits(),
             secret_access: config.secrets.allow_access,
             any_origin: config.general.allow_any_origin,
+            authenticated: config.auth.required,
+            stop: self.stop.clone(),
         };
         self.answer("API server", listener, http::router(app))
     }

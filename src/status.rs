@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use streams::broker::{self, Broker, Expect, Publication, Published};
 use streams::envelope::MAX_PAYLOAD_BYTES;
 use streams::id::JobId;
-use streams::outcome::Status;
+use streams::outcome::{Outcome, Status};
 use streams::status::StatusMessage;
 use streams::subject;
 use streams::topology::StreamName;
@@ -116,21 +116,27 @@ pub async fn tell_held(broker: &dyn Broker, job: &Job) -> Result<bool, Error> {
     tell(broker, By::Api, message_id, &message).await
 }
 
-/// What somebody asked for, as news of a job as it stands.
-fn asked(job: &Job, status: Status) -> StatusMessage {
+/// What is known of a job, as a message would say it.
+pub fn known(job: &Job) -> StatusMessage {
     StatusMessage {
         v: 1,
         job: job.id,
         workspace: job.workspace.clone(),
         name: job.name.clone(),
-        at: Timestamp::now(),
-        status,
+        at: job.ended_at.unwrap_or_else(Timestamp::now),
+        status: job.status,
         phase: job.phase,
         attempt: job.attempt,
-        code: None,
-        message: format!("Job is {status}"),
+        code: job.outcome.as_ref().and_then(Outcome::code),
+        message: job.outcome.as_ref().map_or("", Outcome::message).to_owned(),
         details: job.status_details.clone(),
     }
+}
+
+/// What somebody asked for, as news of a job as it stands.
+fn asked(job: &Job, status: Status) -> StatusMessage {
+    let message = format!("Job is {status}");
+    StatusMessage { at: Timestamp::now(), status, code: None, message, ..known(job) }
 }
 
 /// Whether one of us said it.

@@ -69,7 +69,8 @@ impl CatalogService {
         let request = Request::read(&json!({"name": submitted.name, "spec": spec}))?;
         self.check_workspace(workspace).await?;
         let name = request.name.unwrap_or_else(|| names::generated(job));
-        let snapshot = self.resolve(workspace, &name, &request.spec).await?;
+        let caller = self.of_queue(workspace);
+        let snapshot = self.resolve(&caller, workspace, &name, &request.spec).await?;
         Ok((name, snapshot))
     }
 

@@ -9,7 +9,8 @@ use workers::results::name::OUTPUT_WORKDIR;
 
 use super::refusal::Refusal;
 use super::request::{Request, Workdir};
-use super::{CatalogService, names, refs, resolve};
+use super::{CatalogService, names, owned, refs, resolve};
+use crate::auth::Caller;
 use crate::records::{self, Job, NewJob};
 
 /// How a job is run once more.
@@ -29,7 +30,12 @@ pub(crate) struct Again {
 
 impl CatalogService {
     /// Judges a rerun. The answer is a record ready to be admitted.
-    pub(crate) async fn again(&self, first: &Job, asked: &Again) -> Result<NewJob, Refusal> {
+    pub(crate) async fn again(
+        &self,
+        caller: &Caller,
+        first: &Job,
+        asked: &Again,
+    ) -> Result<NewJob, Refusal> {
         let Some(snapshot) = &first.snapshot else {
             return Err(Refusal::Conflict(format!(
                 "Job '{}' has nothing that could be run once more: {} Submit a new job.",
@@ -53,9 +59,9 @@ impl CatalogService {
         let workspace = &first.workspace;
         let snapshot = if asked.latest {
             let read = Request::read(&json!({"name": name, "spec": request}))?;
-            self.resolve(workspace, &name, &read.spec).await?
+            self.resolve(caller, workspace, &name, &read.spec).await?
         } else {
-            self.copied(snapshot, workspace, name.clone(), request, asked, base).await?
+            self.copied(caller, snapshot, workspace, name.clone(), request, asked, base).await?
         };
         Ok(NewJob {
             id,
@@ -67,7 +73,7 @@ impl CatalogService {
             agent_ref: snapshot.spec.agent_ref.clone(),
             request: snapshot.spec.request.clone(),
             snapshot: Ok(snapshot),
-            ownership: first.ownership.clone(),
+            ownership: owned(first.ownership.clone(), caller),
             custom_fields: first.custom_fields.clone(),
             output_location: first.output_location.clone(),
             submission: None,
@@ -81,6 +87,7 @@ impl CatalogService {
     /// Nothing is resolved anew; what could have gone since is looked for.
     async fn copied(
         &self,
+        caller: &Caller,
         first: &Snapshot,
         workspace: &str,
         name: String,
@@ -89,7 +96,7 @@ impl CatalogService {
         base: Option<String>,
     ) -> Result<Snapshot, Refusal> {
         let spec = &first.spec;
-        self.check_all_secrets(workspace, &spec.secrets, &spec.post_run_action).await?;
+        self.check_all_secrets(caller, workspace, &spec.secrets, &spec.post_run_action).await?;
         let queue_limit = first.queue_limit.and_then(|limit| QueueLimit::from_now(limit.seconds));
         let mut snapshot = Snapshot { name, queue_limit, ..first.clone() };
         if let Some(input) = &asked.input {
@@ -99,7 +106,7 @@ impl CatalogService {
         if let Some(base) = base {
             // What had been mounted is in there, as the agent left it.
             let workdir = Workdir { base_workdir: Some(base), artifact_mounts: Vec::new() };
-            let pinned = self.pin_workdir(workspace, Some(&workdir)).await?;
+            let pinned = self.pin_workdir(caller, workspace, Some(&workdir)).await?;
             (snapshot.base, snapshot.mounts) = (pinned.base, pinned.mounts);
             snapshot.spec.workdir = pinned.shown;
         }

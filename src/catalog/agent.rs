@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 use streams::snapshot::Source;
 
-use super::refusal::Refusal;
+use super::refusal::{Refusal, may_refer};
 use super::request::Agent;
 use super::{CatalogService, agent_config, refs, request};
+use crate::auth::{Caller, Role};
 use crate::records;
 
 /// An agent that a job can run.
@@ -27,17 +28,24 @@ impl CatalogService {
     /// Finds the agent of a request, or takes it from there.
     pub(super) async fn resolve_agent(
         &self,
+        caller: &Caller,
         workspace: &str,
         agent: &Agent,
     ) -> Result<Resolved, Refusal> {
         match agent {
-            Agent::Ref(reference) => self.stored(workspace, reference).await,
+            Agent::Ref(reference) => self.stored(caller, workspace, reference).await,
             Agent::Inline { config } => inline(workspace, config),
         }
     }
 
-    async fn stored(&self, workspace: &str, reference: &str) -> Result<Resolved, Refusal> {
+    async fn stored(
+        &self,
+        caller: &Caller,
+        workspace: &str,
+        reference: &str,
+    ) -> Result<Resolved, Refusal> {
         let (workspace, name) = refs::in_workspace(reference, workspace);
+        may_refer(caller, Role::Viewer, workspace, || format!("Agent '{reference}'"))?;
         let agent = match self.records.agents().get(workspace, name).await {
             Ok(agent) => agent,
             Err(records::Error::NotFound | records::Error::Text(_)) => {

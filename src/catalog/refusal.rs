@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::shape::Violation;
+use crate::auth::{Caller, Role};
 use crate::files;
 use crate::records;
 
@@ -28,6 +29,9 @@ pub enum Refusal {
     /// It is made in a place that cannot exist.
     #[error("{0}")]
     NotFound(String),
+    /// It refers to something that its caller may not use.
+    #[error("{0}")]
+    Forbidden(String),
     /// It stands against what exists.
     #[error("{0}")]
     Conflict(String),
@@ -62,6 +66,18 @@ impl From<files::Error> for Refusal {
     fn from(error: files::Error) -> Self {
         Self::Unavailable(error.to_string())
     }
+}
+
+/// Refuses a reference to something in a workspace where the caller lacks a role. Nothing is looked
+/// up before: whether there is such a thing, or such a workspace, is not told.
+pub(crate) fn may_refer(
+    caller: &Caller,
+    role: Role,
+    workspace: &str,
+    what: impl FnOnce() -> String,
+) -> Result<(), Refusal> {
+    let needs = caller.needs(role, workspace);
+    needs.map_err(|lacking| Refusal::Forbidden(format!("{} cannot be used: {lacking}", what())))
 }
 
 /// What is wrong with one request, gathered so that one answer names all of it.

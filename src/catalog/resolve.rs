@@ -6,9 +6,10 @@ use streams::snapshot::{Action, AgentSnapshot, QueueLimit, Resources, Snapshot, 
 
 use super::agent::Resolved;
 use super::environment::{self, Environment, Secrets};
-use super::refusal::{Gathered, Refusal};
+use super::refusal::{Gathered, Refusal, may_refer};
 use super::shape::{Loc, Violation};
 use super::{CatalogService, action, agent_config, context_schema, image, refs, request};
+use crate::auth::{Caller, Role};
 use crate::records;
 
 /// Limits of the spec that this executor does not watch over yet. A job that asks for one is
@@ -22,6 +23,7 @@ impl CatalogService {
     /// Decides everything that a job runs with.
     pub(super) async fn resolve(
         &self,
+        caller: &Caller,
         workspace: &str,
         name: &str,
         spec: &request::Spec,
@@ -36,10 +38,10 @@ impl CatalogService {
         fits("context", json!(context).to_string().len(), most)?;
         let mut gathered = Gathered::default();
         gathered.take(self.check_bounds(spec))?;
-        let agent = gathered.take(self.resolve_agent(workspace, &spec.agent).await)?;
-        let environment = self.find_environment(workspace, spec.environment.as_ref()).await;
+        let agent = gathered.take(self.resolve_agent(caller, workspace, &spec.agent).await)?;
+        let environment = self.find_environment(caller, workspace, spec.environment.as_ref()).await;
         let environment = gathered.take(environment)?;
-        let workdir = self.pin_workdir(workspace, spec.workdir.as_ref()).await;
+        let workdir = self.pin_workdir(caller, workspace, spec.workdir.as_ref()).await;
         let workdir = gathered.take(workdir)?;
         let (mut input, mut chosen, mut merged) = (None, None, None);
         if let Some(agent) = &agent {
@@ -89,7 +91,7 @@ impl CatalogService {
         else {
             return Err(gathered.into_refusal());
         };
-        self.check_all_secrets(workspace, &secrets, &post_run_action).await?;
+        self.check_all_secrets(caller, workspace, &secrets, &post_run_action).await?;
         Ok(Snapshot {
             name: name.to_owned(),
             input,
@@ -161,16 +163,20 @@ impl CatalogService {
         if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
     }
 
-    /// Checks that the secrets of a job and those of its action are there.
+    /// Checks that the secrets of a job and those of its action, also those that the action's own
+    /// manifest names, are there and for its caller to use.
     pub(super) async fn check_all_secrets(
         &self,
+        caller: &Caller,
         workspace: &str,
         secrets: &Secrets,
         action: &Action,
     ) -> Result<(), Refusal> {
-        self.check_secrets_exist(workspace, secrets).await?;
-        if let Ok(installed) = self.settings.actions.get(&action.kind) {
-            self.check_secrets_exist(workspace, &installed.secrets(&action.config)).await?;
+        let installed = self.settings.actions.get(&action.kind);
+        let of_action = installed.map(|it| it.secrets(&action.config)).unwrap_or_default();
+        for secrets in [secrets, &of_action] {
+            may_use(caller, workspace, secrets)?;
+            self.check_secrets_exist(workspace, secrets).await?;
         }
         Ok(())
     }
@@ -193,6 +199,14 @@ impl CatalogService {
         }
         Ok(())
     }
+}
+
+/// Whoever lets a job use a secret lets its agent read it: viewers may not.
+fn may_use(caller: &Caller, workspace: &str, secrets: &Secrets) -> Result<(), Refusal> {
+    secrets.values().try_for_each(|reference| {
+        let (workspace, _) = refs::in_workspace(reference, workspace);
+        may_refer(caller, Role::Submitter, workspace, || format!("Secret '{reference}'"))
+    })
 }
 
 /// Checks the bytes that a part of the request has: of a text as UTF-8, of others as JSON.

@@ -6,8 +6,9 @@ use streams::snapshot::{Mount, Source};
 
 use super::CatalogService;
 use super::refs::{self, FilesetRef};
-use super::refusal::{Gathered, Refusal};
+use super::refusal::{Gathered, Refusal, may_refer};
 use super::request::{Mount as Mounted, Workdir};
+use crate::auth::{Caller, Role};
 use crate::records;
 
 const BASE: &str = "workdir.base_workdir";
@@ -26,6 +27,7 @@ impl CatalogService {
     /// Pins what a working directory is filled from.
     pub(super) async fn pin_workdir(
         &self,
+        caller: &Caller,
         workspace: &str,
         workdir: Option<&Workdir>,
     ) -> Result<Pinned, Refusal> {
@@ -34,7 +36,7 @@ impl CatalogService {
         let mut gathered = Gathered::default();
         let mut shown_base = None;
         if let Some(base) = &workdir.base_workdir {
-            let found = self.pin_as(BASE, base, workspace).await;
+            let found = self.pin_as(caller, BASE, base, workspace).await;
             if let Some((base, source)) = gathered.take(found)? {
                 pinned.base = Some(source);
                 shown_base = Some(base.directory());
@@ -42,7 +44,7 @@ impl CatalogService {
         }
         let mut shown_mounts = Vec::new();
         for Mounted { reference, mount_path } in &workdir.artifact_mounts {
-            let found = self.pin_as(MOUNT, reference, workspace).await;
+            let found = self.pin_as(caller, MOUNT, reference, workspace).await;
             if let Some((reference, source)) = gathered.take(found)? {
                 pinned.mounts.push(Mount { mount_path: mount_path.clone(), source });
                 shown_mounts.push(json!({"ref": reference.to_string(), "mount_path": mount_path}));
@@ -79,11 +81,13 @@ impl CatalogService {
     /// Pins what a field refers to.
     async fn pin_as(
         &self,
+        caller: &Caller,
         field: &str,
         reference: &str,
         workspace: &str,
     ) -> Result<(FilesetRef, Source), Refusal> {
         let wanted = refs::fileset_ref(field, reference, workspace).map_err(Refusal::Transform)?;
+        may_refer(caller, Role::Viewer, &wanted.workspace, || format!("{field} '{reference}'"))?;
         match self.pin(field, &wanted).await? {
             Some(source) => Ok((wanted, source)),
             None if field == BASE => {

@@ -67,7 +67,7 @@ impl Command {
         }
         out.note(
             "Not rebuilt, for they were in the database only: agents, filesets, secrets, \
-             environments, and details that were laid over those of jobs.",
+             environments, tokens, and details that were laid over those of jobs.",
         );
         Ok(if report.unreadable == 0 { Exit::Done } else { Exit::Failed })
     }

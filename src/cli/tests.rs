@@ -26,6 +26,10 @@ fn documented_commands_are_accepted() {
     accepts("doctor");
     accepts("topology --diagram");
     accepts("records rebuild --data-dir d --config f");
+    accepts("tokens create --workspace w --role viewer");
+    accepts("tokens create -w * --role admin --also v=viewer --name n --expires-in 9 --config f");
+    accepts("tokens list --data-dir d");
+    accepts("tokens revoke n");
     accepts("explain timeout");
     accepts("config view");
     accepts("config set --base-url http://h:1 --workspace w");

@@ -160,9 +160,10 @@ fn settle(
 }
 
 impl Config {
-    pub(super) fn sections(&self) -> [&dyn Section; 13] {
+    pub(super) fn sections(&self) -> [&dyn Section; 14] {
         [
             &self.general,
+            &self.auth,
             &self.nats,
             &self.store,
             &self.database,
@@ -179,8 +180,9 @@ impl Config {
     }
 
     fn section_mut(&mut self, name: &str) -> Option<&mut dyn Section> {
-        let sections: [&mut dyn Section; 13] = [
+        let sections: [&mut dyn Section; 14] = [
             &mut self.general,
+            &mut self.auth,
             &mut self.nats,
             &mut self.store,
             &mut self.database,

@@ -126,6 +126,12 @@ fn limits_of_workspaces_are_read_from_both() {
 }
 
 #[test]
+fn any_address_may_be_served_where_callers_need_tokens() {
+    let config = load("listen = \"0.0.0.0:80\"\n[auth]\nrequired = true\n", &[]);
+    assert!(!config.expect("it is valid").general.listen.ip().is_loopback());
+}
+
+#[test]
 fn secrets_are_never_shown() {
     let text = "[nats]\ntoken = \"hunter2\"\n[database]\nurl = \"postgres://u:hunter2@h/d\"\n";
     let config = load(text, &[]).expect("it is valid");

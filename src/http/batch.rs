@@ -28,6 +28,7 @@ use super::error::{Answer, ApiError, or_conflict};
 use super::idempotency::{self, IdempotencyKey};
 use super::list::{Pairs, TooSmall};
 use super::{range, workspaces};
+use crate::auth::Caller;
 use crate::catalog::{Violation, refs};
 use crate::records::{Batch, Job, NewBatch, NewJob, Refusal};
 use lines::{Line, Lines};
@@ -53,6 +54,7 @@ pub(super) async fn submit(
     State(api): State<Api>,
     Path(workspace): Path<String>,
     Extension(Limit(most)): Extension<Limit>,
+    Extension(caller): Extension<Caller>,
     key: IdempotencyKey,
     query: Pairs,
     request: Request,
@@ -85,7 +87,7 @@ pub(super) async fn submit(
     })?;
     let group = range::value(&batch.name)?;
     let lines = Lines::of(request.into_body(), first, most);
-    let outcomes = outcomes(Intake { api, batch, most }, lines);
+    let outcomes = outcomes(Intake { api, caller, batch, most }, lines);
     let said = outcomes.map(|outcome| Ok::<_, Infallible>(format!("{outcome}\n")));
     let kind = range::value("application/x-ndjson")?;
     let headers = [(header::CONTENT_TYPE, kind)].into_iter().collect::<HeaderMap>();
@@ -143,6 +145,7 @@ async fn take_room(room: Arc<Semaphore>, line: &Line) -> Option<OwnedSemaphorePe
 /// Where lines become jobs.
 struct Intake {
     api: Api,
+    caller: Caller,
     batch: Batch,
     most: usize,
 }
@@ -166,7 +169,7 @@ impl Intake {
 
     /// Makes the job of a line, once there is room for it.
     async fn submit(&self, number: u32, bytes: &[u8]) -> Answer<Job> {
-        let Self { api, batch, .. } = self;
+        let Self { api, caller, batch, .. } = self;
         let mut request = body::Body::parse(bytes)?.0;
         let key = match request.as_object_mut().and_then(|it| it.shift_remove("idempotency_key")) {
             None | Some(Value::Null) => format!("{}/{number}", batch.key),
@@ -182,7 +185,7 @@ impl Intake {
         let until = Instant::now() + PATIENCE;
         loop {
             let prepare = async {
-                let new = api.catalog.prepare(&batch.workspace, &request).await?;
+                let new = api.catalog.prepare(caller, &batch.workspace, &request).await?;
                 Ok(NewJob { batch: Some(place.clone()), ..new })
             };
             let made =

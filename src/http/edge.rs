@@ -48,18 +48,21 @@ pub(super) async fn trace_of_the_caller(request: Request, next: Next) -> Respons
 }
 
 /// Which web pages may call. The reference lets those of any origin, and so may we, where that is
-/// configured: nobody has to authenticate, and whoever may submit a job may run commands.
-pub(super) async fn cors(State(any): State<AnyOrigin>, request: Request, next: Next) -> Response {
+/// configured: where nobody has to authenticate, whoever may submit a job may run commands.
+pub(super) async fn cors(State(web): State<Web>, request: Request, next: Next) -> Response {
     let asked = request.headers();
     let origin = asked.get(header::ORIGIN).cloned();
     let method = asked.get(header::ACCESS_CONTROL_REQUEST_METHOD).cloned();
     let headers = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
-    let foreign = origin.as_ref().filter(|origin| !any.0 && !is_of_this_machine(origin));
+    let foreign = origin.as_ref().filter(|origin| !web.any_origin && !is_of_this_machine(origin));
     // Without a preflight's method it is a request like any other.
     let preflight = method.filter(|_| request.method() == Method::OPTIONS && origin.is_some());
     let mut response = match (preflight, foreign) {
         (Some(method), None) => preflight_answer(method, headers),
-        (None, Some(origin)) if !request.method().is_safe() => foreign_page(origin),
+        // A page has no token but what its user gave it; without one it gets nowhere anyhow.
+        (None, Some(origin)) if !web.authenticated && !request.method().is_safe() => {
+            foreign_page(origin)
+        }
         _ => next.run(request).await,
     };
     let foreign = foreign.is_some();
@@ -75,19 +78,15 @@ pub(super) async fn cors(State(any): State<AnyOrigin>, request: Request, next: N
 
 /// A name that somebody else's server gives out as this machine's address makes their pages pages
 /// of this server, which browsers let read everything. No address and no `localhost` is such a
-/// name.
-pub(super) async fn own_name(
-    State(any): State<AnyOrigin>,
-    request: Request,
-    next: Next,
-) -> Response {
+/// name. Where callers need a token, such pages have none, and any name is as good.
+pub(super) async fn own_name(State(web): State<Web>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST);
     let is_foreign = |host: &&HeaderValue| {
         let url = host.to_str().ok().and_then(|host| Url::parse(&format!("http://{host}")).ok());
         let name = url.as_ref().and_then(Url::host_str).unwrap_or_default();
         name != "localhost" && address(name).is_none()
     };
-    match host.filter(|_| !any.0).filter(is_foreign) {
+    match host.filter(|_| !web.any_origin && !web.authenticated).filter(is_foreign) {
         None => next.run(request).await,
         Some(host) => {
             let host = String::from_utf8_lossy(host.as_bytes());
@@ -105,9 +104,14 @@ fn address(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
-/// Whether web pages of any origin, and callers by any name, are let in.
+/// What the configuration says of web pages and names.
 #[derive(Clone, Copy)]
-pub(super) struct AnyOrigin(pub bool);
+pub(super) struct Web {
+    /// Whether pages of any origin, and callers by any name, are let in.
+    pub any_origin: bool,
+    /// Whether callers need tokens.
+    pub authenticated: bool,
+}
 
 /// Whether a page was served from a loopback address.
 fn is_of_this_machine(origin: &HeaderValue) -> bool {

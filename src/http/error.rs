@@ -114,6 +114,9 @@ impl IntoResponse for ApiError {
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
         }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if let Some(range) = self.size.and_then(|it| format!("bytes */{it}").parse().ok()) {
             headers.insert(header::CONTENT_RANGE, range);
         }
@@ -178,6 +181,7 @@ impl From<Refusal> for ApiError {
             }
             Refusal::TooLarge(_) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, text),
             Refusal::NotFound(_) => Self::not_found(text),
+            Refusal::Forbidden(_) => Self::forbidden(text),
             Refusal::Conflict(_) => Self::conflict(text),
             Refusal::Unavailable(_) => Self::unavailable(text),
         }

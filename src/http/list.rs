@@ -4,10 +4,11 @@ use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use serde_json::{Map, Value, json};
 
+use super::auth::Visible;
 use super::error::{Answer, ApiError};
 use crate::catalog::Violation;
 use crate::catalog::shape::alternatives;
-use crate::records::filter::Condition;
+use crate::records::filter::{self, Condition};
 use crate::records::{Cursor, Listed, Page, Select, Sort, SortKey};
 
 /// What a list allows.
@@ -32,8 +33,11 @@ pub(super) enum TooSmall {
     AtLeast,
 }
 
-/// A query string, in its order.
-pub(super) struct Pairs(Vec<(String, String)>);
+/// A query string, in its order, and the workspaces that an answer may be about.
+pub(super) struct Pairs {
+    pairs: Vec<(String, String)>,
+    visible: Option<Condition>,
+}
 
 /// What a list request asks for.
 pub(super) struct Asked {
@@ -42,6 +46,7 @@ pub(super) struct Asked {
     after: Option<Cursor>,
     sort_word: String,
     pages_of_nothing: u64,
+    visible: Option<Condition>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Pairs {
@@ -50,7 +55,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Pairs {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
         let pairs = Query::from_request_parts(parts, state).await;
         let Query(pairs) = pairs.map_err(|error| ApiError::bad_request(error.body_text()))?;
-        Ok(Self(pairs))
+        let visible = parts.extensions.get::<Visible>().map(|Visible(workspaces)| {
+            Condition::one_of(&filter::WORKSPACE, workspaces.iter().map(String::as_str))
+        });
+        Ok(Self { pairs, visible })
     }
 }
 
@@ -58,30 +66,32 @@ impl Pairs {
     /// A query of these pairs.
     #[cfg(test)]
     pub(super) fn from_pairs(pairs: &[(&str, &str)]) -> Self {
-        Self(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+        let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        Self { pairs: pairs.iter().map(owned).collect(), visible: None }
     }
 
     /// The pairs.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+        self.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
     /// The last value of a key.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+        self.pairs.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
     /// The same query with a value for a key that has none.
     pub(super) fn or(mut self, key: &str, value: &str) -> Self {
         if self.get(key).is_none() {
-            self.0.push((key.to_owned(), value.to_owned()));
+            self.pairs.push((key.to_owned(), value.to_owned()));
         }
         self
     }
 
     /// The same query without a key.
-    pub(super) fn without(self, key: &str) -> Self {
-        Self(self.0.into_iter().filter(|(name, _)| name != key).collect())
+    pub(super) fn without(mut self, key: &str) -> Self {
+        self.pairs.retain(|(name, _)| name != key);
+        self
     }
 
     /// A whole number within bounds; what is wrong is added to `found`.
@@ -138,13 +148,18 @@ impl Pairs {
             return Err(ApiError::bad_request(text));
         }
         let page = Page { page, page_size: size.unwrap_or(rules.page_size) };
-        Ok(Asked { page, sort, after, sort_word, pages_of_nothing: rules.pages_of_nothing })
+        let (visible, pages_of_nothing) = (self.visible.clone(), rules.pages_of_nothing);
+        Ok(Asked { page, sort, after, sort_word, pages_of_nothing, visible })
     }
 }
 
 impl Asked {
-    /// What records are asked for.
+    /// What records are asked for: whatever the condition, none that the caller may not see.
     pub(super) fn select(&self, condition: Option<Condition>) -> Select {
+        let condition = match self.visible.clone() {
+            Some(visible) => Some(visible.and(condition)),
+            None => condition,
+        };
         Select { page: self.page, sort: self.sort, after: self.after.clone(), condition }
     }
 
@@ -215,9 +230,12 @@ fn cursor(word: &str, sort: Sort) -> Answer<Cursor> {
     Ok(cursor)
 }
 
-/// `-` stands for all workspaces.
+/// Stands for all workspaces, or those of them that a caller may see, where a list is asked for.
+pub(super) const ALL_WORKSPACES: &str = "-";
+
+/// The workspace that a word names.
 pub(super) fn scope(workspace: &str) -> Option<&str> {
-    (workspace != "-").then_some(workspace)
+    (workspace != ALL_WORKSPACES).then_some(workspace)
 }
 
 /// Leaves out the keys whose value is null.

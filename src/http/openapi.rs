@@ -8,8 +8,10 @@ use std::sync::LazyLock;
 use axum::Json;
 use serde_json::{Map, Value, json};
 
+use super::auth::Access;
 use super::route::{Answers, Route, Takes};
 use super::routes;
+use crate::auth::Role;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| describe(&routes::all()));
 
@@ -34,6 +36,7 @@ fn describe(routes: &[Route]) -> Value {
         "paths": paths,
         "components": {
             "schemas": {"Refusal": refusal(), "Page": page()},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "responses": {
                 "Refusal": {
                     "description": "Why the request was refused, or could not be served",
@@ -51,6 +54,7 @@ fn operation(route: &Route) -> Value {
         "tags": [tag(&route.path)],
         "parameters": parameters(route),
         "responses": responses(route.answers),
+        "security": security(route.access),
     });
     let body = match route.takes {
         Takes::Nothing => return said,
@@ -70,6 +74,18 @@ fn operation(route: &Route) -> Value {
     };
     said["requestBody"] = json!({"required": true, "content": body});
     said
+}
+
+/// The token that is needed, and as the scheme's one role what it must be good for. Where
+/// authentication is off, none is asked for.
+fn security(access: Access) -> Value {
+    let role = match access {
+        Access::Open => return json!([]),
+        Access::Token => None,
+        Access::Viewer | Access::Submitter | Access::Admin => access.role().map(Role::as_str),
+        Access::Installation => Some("admin of all workspaces"),
+    };
+    json!([{"token": role.into_iter().collect::<Vec<_>>()}])
 }
 
 /// `get_apis_jobs_v2_workspaces_workspace_jobs`.
@@ -125,6 +141,13 @@ fn responses(answers: Answers) -> Value {
         }),
         Answers::Lines => json!({
             "200": {"description": "An outcome a line", "content": lines(json!({"type": "object"}))},
+        }),
+        Answers::Events => json!({
+            "200": {
+                "description": "Server-sent events until the job has ended",
+                "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            },
+            "204": {"description": "There will be no more events"},
         }),
         Answers::Text => json!({
             "200": {"description": "Done", "content": {"text/plain": {"schema": {"type": "string"}}}},

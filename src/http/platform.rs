@@ -83,9 +83,9 @@ pub(super) async fn cluster_info() -> Json<Value> {
     Json(json!({"platform_version": env!("CARGO_PKG_VERSION"), "revision": revision}))
 }
 
-/// How to authenticate: not at all.
-pub(super) async fn discovery() -> Json<Value> {
-    Json(json!({"auth_enabled": false, "oidc": null}))
+/// How to authenticate: with a token that was made here, or not at all.
+pub(super) async fn discovery(State(api): State<Api>) -> Json<Value> {
+    Json(json!({"auth_enabled": api.gate.is_shut(), "oidc": null}))
 }
 
 /// Somebody is at home.

@@ -1,8 +1,8 @@
 //! The queue: its figures, and why a job waits. Both are found when they are asked for: what ten
 //! thousand waiting jobs wait for changes with each that ends, and is written down nowhere.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 use streams::job::Hold;
 use streams::outcome::Status;
@@ -11,6 +11,7 @@ use streams::phase::Phase;
 use super::Api;
 use super::error::Answer;
 use super::metrics::since;
+use crate::auth::Caller;
 use crate::records::Job;
 
 /// More jobs than this before one are not counted.
@@ -19,11 +20,15 @@ const MANY: u32 = 1000;
 /// The key under which a job says what it waits for that no worker has.
 const WAITING_FOR: &str = "waiting_for";
 
-/// How the jobs stand that have not ended, by workspace.
-pub(super) async fn figures(State(api): State<Api>) -> Answer<Json<Value>> {
+/// How the jobs stand that have not ended, by workspace, in those that the caller may see.
+pub(super) async fn figures(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+) -> Answer<Json<Value>> {
     let queue = api.records.jobs().queue().await?;
     let data: Vec<_> = queue
         .into_iter()
+        .filter(|(workspace, _)| caller.role_in(workspace).is_some())
         .map(|(workspace, standing)| {
             json!({
                 "workspace": workspace,

@@ -1,9 +1,9 @@
 //! `POST …/jobs/{name}/rerun`: makes a job that runs another one once more. What it is made of is
 //! the catalog's to say.
 
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use super::Api;
@@ -12,6 +12,7 @@ use super::error::Answer;
 use super::filter::Collection;
 use super::idempotency::{self, IdempotencyKey};
 use super::jobs::find;
+use crate::auth::Caller;
 use crate::catalog::Again;
 use crate::catalog::request::{NAME, fits_a_job};
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field};
@@ -34,6 +35,7 @@ pub(super) async fn rerun(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
     collection: Collection,
+    Extension(caller): Extension<Caller>,
     key: IdempotencyKey,
     body: MaybeBody,
 ) -> Answer<(StatusCode, Json<Value>)> {
@@ -48,7 +50,7 @@ pub(super) async fn rerun(
         in_batch: flag("in_batch"),
     };
     let request = json!({"rerun": first.id, "asked": asked});
-    let prepare = async { Ok(api.catalog.again(&first, &again).await?) };
+    let prepare = async { Ok(api.catalog.again(&caller, &first, &again).await?) };
     let job = idempotency::make(&api, &workspace, key, &request, prepare).await?;
     Ok((StatusCode::CREATED, Json(collection.show(&job))))
 }

@@ -1,19 +1,23 @@
-//! A route: method, path, handler, and what may be said of it. Router and OpenAPI document are
-//! both made from the one list of them, so neither has a route that the other lacks.
+//! A route: who may call it, method, path, handler, and what may be said of it. Router and OpenAPI
+//! document are both made from the one list of them, so neither has a route that the other lacks,
+//! and no route is without an answer to who may call it.
 
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 
 use super::Api;
+use super::auth::{self, Access, Needs};
 use super::error::ApiError;
 use crate::catalog::shape::Table;
 
 /// A method of a path.
 pub(super) struct Route {
+    pub access: Access,
     pub method: Method,
     /// As axum spells it: `{name}` for a segment, `{*path}` for the rest.
     pub path: String,
@@ -54,6 +58,8 @@ pub(super) enum Answers {
     Bytes,
     /// 200 and a JSON object a line.
     Lines,
+    /// 200 and server-sent events, or 204 when there will be none.
+    Events,
     /// 200 and a word.
     Text,
     /// Nothing succeeds: the route is there to say why not.
@@ -61,61 +67,93 @@ pub(super) enum Answers {
 }
 
 /// A route of `GET`: a request without a body, answered with JSON unless something else is said.
-pub(super) fn get<H, T>(path: impl Into<String>, handler: H, summary: &'static str) -> Route
+pub(super) fn get<H, T>(
+    access: Access,
+    path: impl Into<String>,
+    handler: H,
+    summary: &'static str,
+) -> Route
 where
     H: Handler<T, Api>,
     T: 'static,
 {
-    Route::new((Method::GET, MethodFilter::GET), path, handler, summary)
+    Route::new(access, (Method::GET, MethodFilter::GET), path, handler, summary)
 }
 
 /// The same of `HEAD`.
-pub(super) fn head<H, T>(path: impl Into<String>, handler: H, summary: &'static str) -> Route
+pub(super) fn head<H, T>(
+    access: Access,
+    path: impl Into<String>,
+    handler: H,
+    summary: &'static str,
+) -> Route
 where
     H: Handler<T, Api>,
     T: 'static,
 {
-    Route::new((Method::HEAD, MethodFilter::HEAD), path, handler, summary).answers(Answers::Headers)
+    Route::new(access, (Method::HEAD, MethodFilter::HEAD), path, handler, summary)
+        .answers(Answers::Headers)
 }
 
 /// The same of `POST`.
-pub(super) fn post<H, T>(path: impl Into<String>, handler: H, summary: &'static str) -> Route
+pub(super) fn post<H, T>(
+    access: Access,
+    path: impl Into<String>,
+    handler: H,
+    summary: &'static str,
+) -> Route
 where
     H: Handler<T, Api>,
     T: 'static,
 {
-    Route::new((Method::POST, MethodFilter::POST), path, handler, summary)
+    Route::new(access, (Method::POST, MethodFilter::POST), path, handler, summary)
 }
 
 /// The same of `PUT`.
-pub(super) fn put<H, T>(path: impl Into<String>, handler: H, summary: &'static str) -> Route
+pub(super) fn put<H, T>(
+    access: Access,
+    path: impl Into<String>,
+    handler: H,
+    summary: &'static str,
+) -> Route
 where
     H: Handler<T, Api>,
     T: 'static,
 {
-    Route::new((Method::PUT, MethodFilter::PUT), path, handler, summary)
+    Route::new(access, (Method::PUT, MethodFilter::PUT), path, handler, summary)
 }
 
 /// The same of `PATCH`.
-pub(super) fn patch<H, T>(path: impl Into<String>, handler: H, summary: &'static str) -> Route
+pub(super) fn patch<H, T>(
+    access: Access,
+    path: impl Into<String>,
+    handler: H,
+    summary: &'static str,
+) -> Route
 where
     H: Handler<T, Api>,
     T: 'static,
 {
-    Route::new((Method::PATCH, MethodFilter::PATCH), path, handler, summary)
+    Route::new(access, (Method::PATCH, MethodFilter::PATCH), path, handler, summary)
 }
 
 /// The same of `DELETE`.
-pub(super) fn delete<H, T>(path: impl Into<String>, handler: H, summary: &'static str) -> Route
+pub(super) fn delete<H, T>(
+    access: Access,
+    path: impl Into<String>,
+    handler: H,
+    summary: &'static str,
+) -> Route
 where
     H: Handler<T, Api>,
     T: 'static,
 {
-    Route::new((Method::DELETE, MethodFilter::DELETE), path, handler, summary)
+    Route::new(access, (Method::DELETE, MethodFilter::DELETE), path, handler, summary)
 }
 
 impl Route {
     fn new<H, T>(
+        access: Access,
         (method, filter): (Method, MethodFilter),
         path: impl Into<String>,
         handler: H,
@@ -127,7 +165,7 @@ impl Route {
     {
         let (takes, answers) = (Takes::Nothing, Answers::Json);
         let (path, handler) = (path.into(), on(filter, handler));
-        Self { method, path, summary, takes, answers, handler }
+        Self { access, method, path, summary, takes, answers, handler }
     }
 
     /// Says what a request carries.
@@ -162,6 +200,9 @@ pub(super) fn router(routes: Vec<Route>) -> Router<Api> {
             Takes::File | Takes::Lines(_) => route.handler.layer(DefaultBodyLimit::disable()),
             _ => route.handler,
         };
+        let needs = Needs { access: route.access, lists: route.answers == Answers::Page };
+        let guarded: MethodRouter<Api> = handler.layer(middleware::from_fn(auth::guard));
+        let handler: MethodRouter<Api> = guarded.layer(Extension(needs));
         let has_head = route.method == Method::HEAD;
         match paths.iter_mut().find(|path| path.path == route.path) {
             Some(path) => {

@@ -1,9 +1,9 @@
 //! Secrets: names and descriptions. A value comes in and does not come out again, except where
 //! the configuration says so.
 
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use super::Api;
@@ -11,6 +11,7 @@ use super::body::Body;
 use super::error::{Answer, ApiError, or_conflict, or_gone, or_not_found};
 use super::list::{Pairs, Rules, TooSmall, without_nulls};
 use super::{time, workspaces};
+use crate::auth::Caller;
 use crate::catalog::MAX_VALUE_BYTES;
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
@@ -109,11 +110,12 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The value, where the configuration allows that. Who asked is not known without
-/// authentication, but that somebody did is logged, whatever the answer.
+/// The value, where the configuration allows that. That somebody asked is logged, whatever the
+/// answer, and who did where callers are known.
 pub(super) async fn access(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
+    Extension(caller): Extension<Caller>,
 ) -> Answer<Json<Value>> {
     let found = api.records.secrets().get(&workspace, &name).await;
     or_not_found(found, || missing(&workspace, &name))?;
@@ -121,7 +123,7 @@ pub(super) async fn access(
         secret.workspace = workspace,
         secret.name = name,
         secret.given = api.secret_access,
-        "somebody asked for a secret's value"
+        "{caller} asked for a secret's value"
     );
     if !api.secret_access {
         return Err(ApiError::forbidden(format!(

@@ -1,11 +1,13 @@
 //! The API over real sockets, with SQLite, an S3 server and the broker's in-memory form.
 
+mod auth;
 mod batch;
 mod cancel;
 mod conformance;
 mod deletion;
 mod environments;
 mod errors;
+mod events;
 mod files;
 mod filters;
 mod following;

@@ -1,8 +1,8 @@
 //! Workspaces.
 
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use super::Api;
@@ -11,10 +11,11 @@ use super::error::{Answer, ApiError, or_conflict, or_gone, or_not_found};
 use super::filter;
 use super::list::{Pairs, Rules, TooSmall, scope};
 use super::time;
+use crate::auth::{Caller, Role};
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
-use crate::records::filter::WORKSPACES;
-use crate::records::{Contents, Workspace};
+use crate::records::filter::{Condition, WORKSPACES};
+use crate::records::{self, Contents, Workspace};
 
 /// Made at the first start, and there for good.
 const SEEDED: [&str; 2] = ["default", "system"];
@@ -81,11 +82,22 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(show(&made))))
 }
 
-/// Lists them.
-pub(super) async fn list(State(api): State<Api>, query: Pairs) -> Answer<Json<Value>> {
+/// Lists those that the caller has a role in.
+pub(super) async fn list(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    query: Pairs,
+) -> Answer<Json<Value>> {
     let asked = query.asked(&RULES)?;
     let wanted = filter::plain(&WORKSPACES).read(&query)?;
-    let listed = api.records.workspaces().list(&asked.select(wanted.condition)).await?;
+    let condition = match caller.workspaces(Role::Viewer) {
+        None => wanted.condition,
+        Some(visible) => {
+            let visible = visible.iter().map(String::as_str);
+            Some(Condition::one_of(&records::filter::NAME, visible).and(wanted.condition))
+        }
+    };
+    let listed = api.records.workspaces().list(&asked.select(condition)).await?;
     let mut envelope = asked.envelope(listed, |workspace| show(&workspace));
     envelope.insert("filter".to_owned(), wanted.echo.unwrap_or_default());
     Ok(Json(Value::Object(envelope)))

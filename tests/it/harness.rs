@@ -2,6 +2,9 @@
 
 mod api;
 mod cluster;
+/// The API's tests use it too.
+#[path = "../../src/http/tests/events/reader.rs"]
+pub mod events;
 mod foreign;
 mod job;
 mod nats;

@@ -7,6 +7,7 @@
 
 mod harness;
 
+mod events;
 mod fair;
 mod holds;
 mod lifecycle;
@@ -23,6 +24,7 @@ mod crash;
 mod faulty_store;
 mod hostile;
 mod outage;
+mod permissions;
 mod sandbox;
 
 mod conformance;

@@ -13,4 +13,5 @@ mod logs;
 mod nemo;
 mod sdk;
 mod secrets;
+mod tokens;
 mod workspaces;

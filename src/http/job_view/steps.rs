@@ -5,7 +5,7 @@ use streams::id::Attempt;
 use streams::outcome::Status;
 
 use super::{STEP, fileset, spec, step_spec_in_list};
-use crate::catalog::names;
+use crate::catalog::{PRINCIPAL, names};
 use crate::http::list::without_nulls;
 use crate::http::time;
 use crate::records::Job;
@@ -24,8 +24,9 @@ const TASK_STATUS: [&str; 8] = [
 
 /// A step in a list.
 pub(in crate::http) fn step_in_list(job: &Job) -> Value {
-    let nobody = json!({
-        "principal_id": "",
+    let made_by = job.ownership.as_ref().and_then(|ownership| ownership[PRINCIPAL].as_str());
+    let principal = json!({
+        "principal_id": made_by.unwrap_or_default(),
         "principal_groups": [],
         "principal_authz_aliases": [],
         "principal_on_behalf_of_authz_aliases": [],
@@ -41,7 +42,7 @@ pub(in crate::http) fn step_in_list(job: &Job) -> Value {
         "status": job.status,
         "status_details": step_details(job),
         "error_details": job.error_details,
-        "auth_context": nobody,
+        "auth_context": principal,
         "created_at": time(job.created_at),
         "updated_at": changed_at(job),
     }))

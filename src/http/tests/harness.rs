@@ -16,6 +16,7 @@ use streams::subject;
 use streams::topology::Limits;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use workers::store::{Store, StoreConfig};
 
 use crate::catalog::{CatalogService, Settings};
@@ -31,6 +32,8 @@ pub(super) struct Harness {
     pub store: Store,
     pub broker: Arc<dyn Broker>,
     pub catalog: CatalogService,
+    /// Ends what goes on for long, as a server that stops does.
+    pub stop: CancellationToken,
     client: reqwest::Client,
     _servers: JoinSet<()>,
     _directory: tempfile::TempDir,
@@ -45,6 +48,7 @@ pub(super) struct Setup {
     pub running_limits: workers::seats::Limits,
     pub secret_access: bool,
     pub any_origin: bool,
+    pub authenticated: bool,
 }
 
 /// An answer.
@@ -79,7 +83,11 @@ impl Harness {
 
     /// The same, in an installation that allows its jobs something else.
     pub(super) async fn both_with(settings: Settings) -> [Self; 2] {
-        let setup = || Setup { settings: settings.clone(), ..Setup::default() };
+        Self::both(|| Setup { settings: settings.clone(), ..Setup::default() }).await
+    }
+
+    /// The same, otherwise set up.
+    pub(super) async fn both(setup: impl Fn() -> Setup) -> [Self; 2] {
         let postgres = Self::over(Some(postgres::Server::start()), setup()).await;
         [Self::set_up(setup()).await, postgres]
     }
@@ -94,7 +102,9 @@ impl Harness {
         store.ensure_bucket().await.expect("a bucket");
         let broker: Arc<dyn Broker> = Arc::new(Memory::new(setup.limits));
         let keyring = Keyring::open(&directory.path().join("key")).expect("a key");
-        let catalog = CatalogService::new(records.clone(), store.clone(), setup.settings);
+        let settings = Settings { authenticated: setup.authenticated, ..setup.settings };
+        let catalog = CatalogService::new(records.clone(), store.clone(), settings);
+        let stop = CancellationToken::new();
         let app = App {
             records: records.clone(),
             store: store.clone(),
@@ -104,6 +114,8 @@ impl Harness {
             running_limits: setup.running_limits,
             secret_access: setup.secret_access,
             any_origin: setup.any_origin,
+            authenticated: setup.authenticated,
+            stop: stop.clone(),
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -113,7 +125,7 @@ impl Harness {
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
         let client = client.build().expect("a client");
         let (_servers, _directory, _postgres) = (servers, directory, postgres);
-        Self { url, records, store, broker, catalog, client, _servers, _directory, _postgres }
+        Self { url, records, store, broker, catalog, stop, client, _servers, _directory, _postgres }
     }
 
     pub(super) async fn get(&self, path: &str) -> Answer {
@@ -130,6 +142,18 @@ impl Harness {
             Some(body) => answer(request.json(&body)).await,
             None => answer(request).await,
         }
+    }
+
+    /// Sends a request as whoever has a token.
+    pub(super) async fn as_token(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> Answer {
+        let request = self.request(method, path).bearer_auth(token);
+        answer(body.iter().fold(request, |request, body| request.json(body))).await
     }
 
     pub(super) async fn raw(&self, method: &str, path: &str, kind: &str, body: &str) -> Answer {

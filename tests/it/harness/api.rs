@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{Job, script_agent};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A client of one platform, in the workspace `default`.
 #[derive(Clone)]
@@ -16,8 +20,21 @@ pub struct Api {
 
 impl Api {
     pub fn new(base: &str) -> Self {
-        let http = Client::builder().timeout(Duration::from_secs(120)).build().expect("a client");
+        let http = Client::builder().timeout(PATIENCE).build().expect("a client");
         Self { http, base: base.to_owned() }
+    }
+
+    /// The address of a path.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// The same as whoever has a token.
+    pub fn with_token(&self, token: &str) -> Self {
+        let value = format!("Bearer {token}").parse().expect("a token is a header's value");
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
+        let http = Client::builder().timeout(PATIENCE).default_headers(headers).build();
+        Self { http: http.expect("a client"), base: self.base.clone() }
     }
 
     /// Any request; the answer's status and JSON (null when it is none).

@@ -33,7 +33,8 @@ impl Job {
         Self { api, ..self.clone() }
     }
 
-    fn path(&self, rest: &str) -> String {
+    /// The path of something of it.
+    pub fn path(&self, rest: &str) -> String {
         format!("/apis/jobs/v2/workspaces/default/jobs/{}{rest}", self.name)
     }
 

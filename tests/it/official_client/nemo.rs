@@ -36,6 +36,14 @@ impl Nemo {
         Self::of(python(platform, home.path()), home, first)
     }
 
+    /// Starts one that has a token.
+    pub fn with_token(platform: &Platform, first: &str, token: &str) -> Self {
+        let home = TempDir::new().expect("a temporary directory");
+        let mut python = python(platform, home.path());
+        python.env("NHX_ACCESS_TOKEN", token);
+        Self::of(python, home, first)
+    }
+
     /// Starts one that knows of no server but by what it is told of contexts.
     pub fn unconfigured(platform: &Platform, first: &str) -> Self {
         let home = TempDir::new().expect("a temporary directory");
