@@ -2,7 +2,7 @@
 //! its own input and working directory, or with others.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use streams::id::JobId;
 use streams::snapshot::{QueueLimit, Snapshot};
 use workers::results::name::OUTPUT_WORKDIR;
@@ -61,7 +61,10 @@ impl CatalogService {
             let read = Request::read(&json!({"name": name, "spec": request}))?;
             self.resolve(caller, workspace, &name, &read.spec).await?
         } else {
-            self.copied(caller, snapshot, workspace, name.clone(), request, asked, base).await?
+            let mut snapshot = self.copied(caller, workspace, snapshot, asked, base).await?;
+            snapshot.name.clone_from(&name);
+            snapshot.spec.request = request;
+            snapshot
         };
         Ok(NewJob {
             id,
@@ -88,17 +91,15 @@ impl CatalogService {
     async fn copied(
         &self,
         caller: &Caller,
-        first: &Snapshot,
         workspace: &str,
-        name: String,
-        request: Value,
+        first: &Snapshot,
         asked: &Again,
         base: Option<String>,
     ) -> Result<Snapshot, Refusal> {
         let spec = &first.spec;
         self.check_all_secrets(caller, workspace, &spec.secrets, &spec.post_run_action).await?;
         let queue_limit = first.queue_limit.and_then(|limit| QueueLimit::from_now(limit.seconds));
-        let mut snapshot = Snapshot { name, queue_limit, ..first.clone() };
+        let mut snapshot = Snapshot { queue_limit, ..first.clone() };
         if let Some(input) = &asked.input {
             resolve::fits("input", input.len(), self.settings.max_input_bytes)?;
             snapshot.input.clone_from(input);
@@ -110,7 +111,6 @@ impl CatalogService {
             (snapshot.base, snapshot.mounts) = (pinned.base, pinned.mounts);
             snapshot.spec.workdir = pinned.shown;
         }
-        snapshot.spec.request = request;
         Ok(snapshot)
     }
 
