@@ -13,6 +13,7 @@ mod context_schema;
 mod environment;
 mod image;
 pub(crate) mod names;
+pub(crate) mod notify;
 pub(crate) mod refs;
 mod refusal;
 pub(crate) mod request;

@@ -35,6 +35,7 @@ mod logs;
 mod members;
 pub(crate) mod metrics;
 mod new_job;
+mod notification;
 mod platform;
 mod queue;
 mod rerun;

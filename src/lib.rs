@@ -31,6 +31,7 @@ pub mod config;
 pub mod doctor;
 pub mod listen;
 pub mod metrics;
+pub mod notify;
 pub mod serve;
 pub mod telemetry;
 pub mod up;

@@ -34,7 +34,10 @@ pub use blobs::{Blobs, Pins};
 pub use environments::{Environment, EnvironmentKind, Environments, NewEnvironment};
 pub use error::Error;
 pub use filesets::{Fileset, FilesetChange, Filesets, NewFileset};
-pub use jobs::{Admitted, Due, Duty, Job, Jobs, Kin, NewJob, ResultRow, Standing, Unfinished};
+pub use jobs::{
+    Admitted, Due, Duty, Job, Jobs, Kin, NewJob, Notification, NotificationEnd, ResultRow,
+    Standing, Try, Unfinished,
+};
 pub use page::{Cursor, Direction, Listed, Page, Select, Sort, SortKey};
 pub use projection::{Change, News, Projected, Proof};
 pub use rebuild::{Rebuilt, Told};

@@ -29,6 +29,7 @@ pub use worker::{confinement, runner_program};
 use crate::catalog::{CatalogService, Profile, Settings};
 use crate::config::Config;
 use crate::http::{self, App};
+use crate::notify::Notifier;
 use crate::records::Records;
 use crate::secrets::{Keyring, SecretStore};
 use crate::sweeper::Sweeper;
@@ -291,7 +292,7 @@ impl Serving {
         self.records.close().await;
     }
 
-    /// Facts into rows, and the sweeper.
+    /// Facts into rows, the sweeper, and who tells of ends.
     fn keep(&mut self, config: &Config, parts: &Parts) {
         let projection =
             projector::run(Arc::clone(&parts.broker), parts.records.clone(), self.stop.clone());
@@ -310,6 +311,16 @@ impl Serving {
         self.tasks.spawn(async move {
             sweeper.run(stop).await;
             Ok("sweeper")
+        });
+        let notifier = Notifier {
+            records: parts.records.clone(),
+            secrets: parts.secrets.clone(),
+            catalog: parts.catalog.clone(),
+        };
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            notifier.run(stop).await;
+            Ok("notifier")
         });
     }
 

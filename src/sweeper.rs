@@ -178,6 +178,8 @@ impl Sweeper {
             Duty::Start => self.end_overdue(job).await,
             Duty::Delete => self.delete(job).await,
             Duty::Purge => self.purge(job).await,
+            // The notifier does it, which waits for receivers.
+            Duty::Tell => Ok(()),
         }
     }
 
@@ -270,6 +272,7 @@ const fn words(duty: Duty) -> &'static str {
         Duty::Start => "end jobs that were not started in time",
         Duty::Delete => "finish deletions",
         Duty::Purge => "remove old messages",
+        Duty::Tell => "tell of ends",
     }
 }
 

@@ -97,7 +97,8 @@ impl CatalogService {
         base: Option<String>,
     ) -> Result<Snapshot, Refusal> {
         let spec = &first.spec;
-        self.check_all_secrets(caller, workspace, &spec.secrets, &spec.post_run_action).await?;
+        let (action, notify) = (&spec.post_run_action, first.notify.as_ref());
+        self.check_all_secrets(caller, workspace, &spec.secrets, action, notify).await?;
         let queue_limit = first.queue_limit.and_then(|limit| QueueLimit::from_now(limit.seconds));
         let mut snapshot = Snapshot { queue_limit, ..first.clone() };
         if let Some(input) = &asked.input {

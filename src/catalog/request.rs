@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use streams::outcome::Status;
 use workers::actions;
 
 use super::agent_config;
@@ -56,6 +57,7 @@ pub(crate) const SPEC: Table = table(&[
     field("idle_timeout_seconds", Shape::Number(POSITIVE), Absent::Dropped),
     field("queue_timeout_seconds", Shape::Number(POSITIVE), Absent::Dropped),
     field("max_cost_usd", Shape::Number(POSITIVE), Absent::Dropped),
+    field("notify", Shape::Object(&NOTIFY), Absent::Dropped),
     field("expect_files", Shape::List(&Shape::Checked(expected_file)), Absent::Dropped),
 ]);
 
@@ -86,6 +88,15 @@ const MOUNT: Table = table(&[
 const ACTION: Table = table(&[
     field("kind", Shape::Text, Absent::Refused),
     field("config", Shape::Dict, Absent::Object),
+]);
+
+/// What the registry has to say of it beside this is in `notify`.
+const NOTIFY: Table = table(&[
+    field("url", Shape::Text, Absent::Refused),
+    field("secret", Shape::Text, Absent::Dropped),
+    field("headers", Shape::Map(&Shape::Text), Absent::Dropped),
+    field("timeout_seconds", Shape::Number(POSITIVE), Absent::Dropped),
+    field("on", Shape::List(&Shape::Words(&["completed", "error", "cancelled"])), Absent::List),
 ]);
 
 /// An execute request that is well formed.
@@ -119,6 +130,7 @@ pub(crate) struct Spec {
     pub max_attempts: Option<u32>,
     pub max_turns: Option<u32>,
     pub expect_files: Option<Vec<String>>,
+    pub notify: Option<Notify>,
     #[serde(flatten)]
     pub others: Map<String, Value>,
     /// What is kept as `request`: as above, agent and environment as they were sent. With the
@@ -128,6 +140,14 @@ pub(crate) struct Spec {
     /// As it was sent.
     #[serde(skip)]
     pub sent: Value,
+}
+
+/// Who is to be told of the job's end.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Notify {
+    pub on: Vec<Status>,
+    #[serde(flatten)]
+    pub webhook: Map<String, Value>,
 }
 
 /// A reference to an agent, or an agent.

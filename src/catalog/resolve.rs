@@ -2,13 +2,13 @@
 //! pinned. What is wrong in places that do not depend on each other is named in one answer.
 
 use serde_json::{Value, json};
-use streams::snapshot::{Action, AgentSnapshot, QueueLimit, Resources, Snapshot, Spec};
+use streams::snapshot::{Action, AgentSnapshot, Notify, QueueLimit, Resources, Snapshot, Spec};
 
 use super::agent::Resolved;
 use super::environment::{self, Environment, Secrets};
 use super::refusal::{Gathered, Refusal, may_refer};
 use super::shape::{Loc, Violation};
-use super::{CatalogService, action, agent_config, context_schema, image, refs, request};
+use super::{CatalogService, action, agent_config, context_schema, image, notify, refs, request};
 use crate::auth::{Caller, Role};
 use crate::records;
 
@@ -59,6 +59,8 @@ impl CatalogService {
                 gathered.take(context_schema::check_context(schema, context.clone()).await)?;
             }
         }
+        let notify = notify::judge(&self.settings.actions, workspace, spec.notify.as_ref());
+        let notify = gathered.take(notify.map_err(Refusal::Transform))?.flatten();
         let mut resources = Resources::default();
         if let Some(compute) = environment.as_ref().and_then(|it| it.compute.as_ref()) {
             let checked = environment::check_compute(compute, &self.settings.profile);
@@ -91,7 +93,8 @@ impl CatalogService {
         else {
             return Err(gathered.into_refusal());
         };
-        self.check_all_secrets(caller, workspace, &secrets, &post_run_action).await?;
+        self.check_all_secrets(caller, workspace, &secrets, &post_run_action, notify.as_ref())
+            .await?;
         Ok(Snapshot {
             name: name.to_owned(),
             input,
@@ -101,6 +104,7 @@ impl CatalogService {
             queue_limit: spec.queue_timeout_seconds.and_then(QueueLimit::from_now),
             max_attempts: spec.max_attempts.unwrap_or(1),
             expect_files: spec.expect_files.clone().unwrap_or_default(),
+            notify,
             spec: Spec {
                 request: spec.request.clone(),
                 agent: AgentSnapshot {
@@ -163,18 +167,21 @@ impl CatalogService {
         if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
     }
 
-    /// Checks that the secrets of a job and those of its action, also those that the action's own
-    /// manifest names, are there and for its caller to use.
+    /// Checks that the secrets of a job, those of its action, also those that the action's own
+    /// manifest names, and that of who tells of its end are there and for its caller to use.
     pub(super) async fn check_all_secrets(
         &self,
         caller: &Caller,
         workspace: &str,
         secrets: &Secrets,
         action: &Action,
+        notify: Option<&Notify>,
     ) -> Result<(), Refusal> {
-        let installed = self.settings.actions.get(&action.kind);
+        let actions = &self.settings.actions;
+        let installed = actions.get(&action.kind);
         let of_action = installed.map(|it| it.secrets(&action.config)).unwrap_or_default();
-        for secrets in [secrets, &of_action] {
+        let signing = notify.map(|notify| notify::secrets(actions, &notify.webhook));
+        for secrets in [secrets, &of_action, &signing.unwrap_or_default()] {
             may_use(caller, workspace, secrets)?;
             self.check_secrets_exist(workspace, secrets).await?;
         }

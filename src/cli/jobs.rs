@@ -53,6 +53,8 @@ pub(super) enum Command {
     Resume(Job),
     /// Run it once more, as a new job
     Rerun(Rerun),
+    /// Show who was told of its end, by the notify of its spec
+    Notification(Notification),
     /// Delete its record and results
     Delete(Job),
     /// Its results
@@ -74,6 +76,15 @@ pub(super) struct Job {
     /// Its name or id
     #[arg(value_parser = super::name)]
     job: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Notification {
+    #[command(flatten)]
+    job: Job,
+    /// Tell once more, whatever came of it before
+    #[arg(long)]
+    send: bool,
 }
 
 #[derive(Debug, Args)]
@@ -166,6 +177,13 @@ impl Command {
             Self::Pause(Job { job }) => ask(session, &path(&job), "pause").await?,
             Self::Resume(Job { job }) => ask(session, &path(&job), "resume").await?,
             Self::Rerun(rerun) => rerun.run(session, &jobs).await?,
+            Self::Notification(Notification { job: Job { job }, send }) => {
+                if send {
+                    ask(session, &path(&job), "notification/send").await?;
+                } else {
+                    out.one(&client.get(&format!("{}/notification", path(&job))).await?);
+                }
+            }
             Self::Delete(Job { job }) => {
                 client.delete(&path(&job)).await?;
                 out.note(&format!("job '{job}' is deleted"));

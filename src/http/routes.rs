@@ -8,7 +8,8 @@ use super::auth::Access::{Admin, Installation, Open, Submitter, Token, Viewer};
 use super::route::{Answers, Route, Takes, delete, get, head, patch, post, put};
 use super::{
     agents, batch, batches, environments, events, execute, files, filesets, holds, jobs, logs,
-    members, metrics, new_job, openapi, platform, queue, rerun, results, secrets, steps,
+    members, metrics, new_job, notification, openapi, platform, queue, rerun, results, secrets,
+    steps,
     workspaces,
 };
 use crate::catalog::{request, stored_body};
@@ -120,6 +121,8 @@ fn job(at: &str) -> Vec<Route> {
         post(Submitter, format!("{at}/rerun"), rerun::rerun, "Runs a job once more, as a new one").reads(&rerun::BODY).answers(Answers::Made),
         get(Viewer, format!("{at}/logs"), logs::list, "Pages through a job's log"),
         get(Viewer, format!("{at}/events"), events::stream, "Follows a job's status by server-sent events").answers(Answers::Events),
+        get(Viewer, format!("{at}/notification"), notification::get, "Who was told of a job's end"),
+        post(Submitter, format!("{at}/notification/send"), notification::send, "Tells of a job's end once more"),
         get(Viewer, format!("{at}/results"), results::list, "Lists a job's results"),
         get(Viewer, format!("{at}/results/{{result}}"), results::get, "A result"),
         get(Viewer, format!("{at}/results/{{result}}/changes"), results::changes, "What the agent changed in its working directory"),

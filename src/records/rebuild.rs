@@ -76,7 +76,9 @@ async fn rebuild(told: &Told, db: &mut AnyConnection) -> Result<Rebuilt> {
     }
     // In the same transaction: a sweeper must not come upon a row that is half told.
     if told.purged {
-        sql("UPDATE jobs SET purged = 1 WHERE id = $1").text(&id).run(&mut *db).await?;
+        // Who was to be told of its end was told then, or given up.
+        let long_ago = sql("UPDATE jobs SET purged = 1, notify_at = NULL WHERE id = $1");
+        long_ago.text(&id).run(&mut *db).await?;
     }
     for (asked, wish) in [(told.cancelled, "cancel_requested = 1"), (told.held, "hold = 'held'")] {
         if asked {

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::outcome::Status;
 use crate::schema::DateTime;
 
 /// An object in the store.
@@ -55,6 +56,9 @@ pub struct Snapshot {
     /// Paths in the working directory where an agent that succeeds must have left a file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expect_files: Vec<String>,
+    /// Who is told of the job's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<Notify>,
     /// What the API shows as `spec`.
     pub spec: Spec,
     /// What the working directory is filled with first.
@@ -69,6 +73,22 @@ pub struct Snapshot {
     /// What `spec.compute` asks for, in base units.
     #[serde(default)]
     pub resources: Resources,
+}
+
+/// Who is told of a job's end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Notify {
+    /// The ends that are told; empty for all of them.
+    pub on: Vec<Status>,
+    /// Where to and how, as the action `agents.webhook` is configured.
+    pub webhook: Map<String, Value>,
+}
+
+impl Notify {
+    /// Whether an end is told.
+    pub fn wants(&self, end: Status) -> bool {
+        self.on.is_empty() || self.on.contains(&end)
+    }
 }
 
 /// How long a job may wait for its agent's first start.

@@ -1,7 +1,6 @@
 //! Post-run actions on a real platform: each built-in kind, and programs.
 
 mod program;
-mod receiver;
 mod subscriber;
 
 use std::fs;
@@ -12,8 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::harness::{Api, Job, Options, Platform};
-use receiver::Receiver;
+use crate::harness::{Api, Job, Options, Platform, Receiver, hmac_sha256};
 use subscriber::Subscriber;
 
 const SOON: Duration = Duration::from_secs(40);
@@ -76,7 +74,7 @@ async fn a_webhook_is_signed_and_repeated_until_it_is_taken() {
         let signed = [request.header("webhook-id"), request.header("webhook-timestamp")].join(".");
         let signed = [signed.as_bytes(), b".", &request.body].concat();
         let key = STANDARD.decode(&key["whsec_".len()..]).expect("base64");
-        let expected = format!("v1,{}", STANDARD.encode(receiver::hmac_sha256(&key, &signed)));
+        let expected = format!("v1,{}", STANDARD.encode(hmac_sha256(&key, &signed)));
         assert_eq!(request.header("webhook-signature"), expected);
     }
     let body: Value = serde_json::from_slice(&requests[0].body).expect("it is JSON");

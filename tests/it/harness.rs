@@ -15,6 +15,7 @@ mod platform;
 #[path = "../../src/records/tests/postgres.rs"]
 mod postgres;
 mod processes;
+mod receiver;
 mod scratch;
 mod stall;
 
@@ -31,6 +32,7 @@ pub use processes::{
     assert_none_runs, eventually, is_running, processes_of_runs, resident_mib,
     running_with_argument, send,
 };
+pub use receiver::{Receiver, hmac_sha256};
 pub use scratch::open_directory;
 pub use stall::Stall;
 

@@ -33,6 +33,7 @@ mod official_client;
 mod apart;
 mod batch;
 mod cli;
+mod notify;
 mod seed_examples;
 mod up;
 

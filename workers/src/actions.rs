@@ -26,11 +26,13 @@ pub(crate) use export::{Pattern, export};
 pub(crate) use occasion::Occasion;
 pub use program::Programs;
 pub(crate) use publish::publish;
-pub use webhook::Webhooks;
-pub(crate) use webhook::{Message, SIGNING_KEY};
+pub use webhook::{Message, SIGNING_KEY, Unsent, Webhooks};
 
 /// Does nothing; every platform has it.
 pub const NOOP: &str = "agents.noop";
+
+/// Tells an HTTP receiver; every platform has it, too.
+pub const WEBHOOK: &str = "agents.webhook";
 
 /// What the reference called it before.
 const OLDER_NOOP: &str = "noop";
@@ -220,7 +222,7 @@ impl Registry {
     }
 
     /// What sends webhooks under this registry's rules.
-    pub(crate) fn webhooks(&self) -> &Webhooks {
+    pub fn webhooks(&self) -> &Webhooks {
         &self.webhooks
     }
 }

@@ -132,9 +132,9 @@ pub(in crate::records) async fn insert(new: &NewJob, db: &mut AnyConnection) -> 
         sql("INSERT INTO jobs (id, attempt_id, name, workspace, project, description, source,
              agent_ref, refused, ownership, custom_fields, output_location, created_at, updated_at,
              phase, phase_times, status, start_by, submission_key, submission_digest, rerun_of,
-             batch, batch_line, cancel_requested, seen, purged)
+             batch, batch_line, notify_at, cancel_requested, seen, purged)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, '{}', $15, $16,
-             $17, $18, $19, $20, $21, 0, 0, 0)
+             $17, $18, $19, $20, $21, $22, 0, 0, 0)
          ON CONFLICT DO NOTHING")
         .texts([&*id, &new.id.attempt_id(Attempt::FIRST), &new.name, &new.workspace])
         .optional_text(new.project.as_deref())
@@ -154,6 +154,9 @@ pub(in crate::records) async fn insert(new: &NewJob, db: &mut AnyConnection) -> 
         .optional_text(new.rerun_of.map(|job| job.to_string()).as_deref())
         .optional_text(new.batch.as_ref().map(|batch| batch.group.as_str()))
         .optional_int(new.batch.as_ref().map(|batch| batch.line.into()))
+        .optional_time(
+            new.snapshot.as_ref().ok().and_then(|it| it.notify.as_ref()).map(|_| new.created_at),
+        )
         .run(&mut *db)
         .await?;
     if made == 0 {

@@ -23,6 +23,8 @@ pub enum Duty {
     Delete,
     /// It has ended and its messages are still in the streams.
     Purge,
+    /// It has ended and somebody is to be told.
+    Tell,
 }
 
 /// A job that something is to be done about.
@@ -46,6 +48,7 @@ impl Duty {
                  AND running IS NULL AND phase IN ('resolved', 'staged')"
             }
             Self::Delete => "deleted_at IS NOT NULL",
+            Self::Tell => "notify_at IS NOT NULL AND ended_at IS NOT NULL AND deleted_at IS NULL",
             Self::Purge => "purged = 0 AND ended_at IS NOT NULL AND deleted_at IS NULL",
         }
     }
@@ -54,6 +57,7 @@ impl Duty {
         match self {
             Self::Publish | Self::Cancel => "created_at",
             Self::Start => "start_by",
+            Self::Tell => "notify_at",
             Self::Delete => "deleted_at",
             Self::Purge => "ended_at",
         }

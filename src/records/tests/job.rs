@@ -27,6 +27,7 @@ pub(crate) fn snapshot(name: &str) -> Snapshot {
         queue_limit: None,
         max_attempts: 1,
         expect_files: Vec::new(),
+        notify: None,
         spec: Spec {
             request: json!({"agent": "counter"}),
             agent: AgentSnapshot {

@@ -41,7 +41,7 @@ const OWN_HEADERS: [&str; 5] =
 const OWN_PREFIX: &str = "webhook-";
 
 /// What the signing key is called among an action's secrets, and in its configuration.
-pub(crate) const SIGNING_KEY: &str = "secret";
+pub const SIGNING_KEY: &str = "secret";
 
 /// Sends webhooks.
 #[derive(Clone, Debug)]
@@ -58,17 +58,28 @@ struct Config {
 }
 
 /// What is sent.
-pub(crate) struct Message {
+pub struct Message {
     /// The same for each time that it is sent.
-    pub(crate) id: String,
-    pub(crate) body: Bytes,
+    pub id: String,
+    /// A JSON document.
+    pub body: Bytes,
 }
 
 /// Why a try came to nothing.
-#[derive(Debug)]
-struct Failure {
-    reason: String,
-    again: bool,
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unsent {
+    /// What happened; of the URL it names no more than the host.
+    pub reason: String,
+    /// Whether another try may come to more.
+    pub again: bool,
+}
+
+/// A receiver, ready to be sent to.
+struct Receiver {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
 }
 
 pub(super) fn definition() -> Definition {
@@ -91,7 +102,7 @@ pub(super) fn definition() -> Definition {
         },
     });
     let description = "Posts a signed message about the job to a URL.";
-    ("agents.webhook", "Webhook", description, schema, Way::Webhook)
+    (super::WEBHOOK, "Webhook", description, schema, Way::Webhook)
 }
 
 /// The signing key, by what it is for.
@@ -138,6 +149,32 @@ impl Webhooks {
         secret: Option<&str>,
         message: &Message,
     ) -> Result<(), String> {
+        let receiver = self.receiver(config)?;
+        let policy = ExponentialBuilder::default()
+            .with_min_delay(FIRST_WAIT)
+            .with_factor(3.0)
+            .with_max_times(TRIES - 1);
+        let sent = (|| receiver.post(secret, message))
+            .retry(policy)
+            .when(|unsent| unsent.again)
+            .notify(|unsent, _| tracing::warn!(reason = unsent.reason, "webhook, trying again"))
+            .await;
+        sent.map_err(|unsent| receiver.named(unsent).reason)
+    }
+
+    /// Sends a message once.
+    pub async fn send_once(
+        &self,
+        config: &Map<String, Value>,
+        secret: Option<&str>,
+        message: &Message,
+    ) -> Result<(), Unsent> {
+        let receiver = self.receiver(config).map_err(|reason| Unsent { reason, again: false })?;
+        let sent = receiver.post(secret, message).await;
+        sent.map_err(|unsent| receiver.named(unsent))
+    }
+
+    fn receiver(&self, config: &Map<String, Value>) -> Result<Receiver, String> {
         let config: Config = super::read(config)?;
         let (url, headers) = (self.url(&config)?, headers(&config)?);
         let timeout = config.timeout_seconds.unwrap_or(TIMEOUT_SECONDS);
@@ -149,77 +186,69 @@ impl Webhooks {
             .timeout(Duration::try_from_secs_f64(timeout).map_err(|error| error.to_string())?)
             .build()
             .map_err(|error| error.to_string())?;
-        let policy = ExponentialBuilder::default()
-            .with_min_delay(FIRST_WAIT)
-            .with_factor(3.0)
-            .with_max_times(TRIES - 1);
-        let sent = (|| post(&client, &url, &headers, secret, message))
-            .retry(policy)
-            .when(|failure| failure.again)
-            .notify(|failure, _| tracing::warn!(reason = failure.reason, "webhook, trying again"))
-            .await;
-        // Only the host: the rest of a URL is often as good as a key.
-        let host = url.host_str().unwrap_or_default();
-        sent.map_err(|failure| format!("{host}: {}", failure.reason))
+        Ok(Receiver { client, url, headers })
     }
 }
 
-async fn post(
-    client: &Client,
-    url: &Url,
-    headers: &HeaderMap,
-    secret: Option<&str>,
-    message: &Message,
-) -> Result<(), Failure> {
-    let timestamp = Timestamp::now().as_second();
-    let mut request = client
-        .post(url.clone())
-        .headers(headers.clone())
-        .header("content-type", "application/json")
-        .header("webhook-id", &message.id)
-        .header("webhook-timestamp", timestamp)
-        .body(message.body.clone());
-    if let Some(secret) = secret {
-        let signature = signature::sign(secret, &message.id, timestamp, &message.body)
-            .map_err(|reason| Failure { reason, again: false })?;
-        request = request.header("webhook-signature", signature);
+impl Receiver {
+    /// Only the host: the rest of a URL is often as good as a key.
+    fn named(&self, unsent: Unsent) -> Unsent {
+        let host = self.url.host_str().unwrap_or_default();
+        Unsent { reason: format!("{host}: {}", unsent.reason), ..unsent }
     }
-    let mut response = request.send().await.map_err(unsent)?;
-    let status = response.status();
-    if status.is_success() {
-        return Ok(());
+
+    async fn post(&self, secret: Option<&str>, message: &Message) -> Result<(), Unsent> {
+        let timestamp = Timestamp::now().as_second();
+        let mut request = self
+            .client
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .header("content-type", "application/json")
+            .header("webhook-id", &message.id)
+            .header("webhook-timestamp", timestamp)
+            .body(message.body.clone());
+        if let Some(secret) = secret {
+            let signature = signature::sign(secret, &message.id, timestamp, &message.body)
+                .map_err(|reason| Unsent { reason, again: false })?;
+            request = request.header("webhook-signature", signature);
+        }
+        let mut response = request.send().await.map_err(unsent)?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        let mut quoted = Vec::new();
+        while quoted.len() < QUOTED_BYTES
+            && let Ok(Some(chunk)) = response.chunk().await
+        {
+            quoted.extend_from_slice(&chunk[..chunk.len().min(QUOTED_BYTES)]);
+        }
+        let mut reason = format!("it answered {status}");
+        if status.is_redirection() {
+            reason.push_str("; redirects are not followed");
+        } else if !quoted.is_empty() {
+            reason.push_str(&format!(": {}", String::from_utf8_lossy(&quoted).trim()));
+        }
+        let again = status.is_server_error()
+            || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+        Err(Unsent { reason, again })
     }
-    let mut quoted = Vec::new();
-    while quoted.len() < QUOTED_BYTES
-        && let Ok(Some(chunk)) = response.chunk().await
-    {
-        quoted.extend_from_slice(&chunk[..chunk.len().min(QUOTED_BYTES)]);
-    }
-    let mut reason = format!("it answered {status}");
-    if status.is_redirection() {
-        reason.push_str("; redirects are not followed");
-    } else if !quoted.is_empty() {
-        reason.push_str(&format!(": {}", String::from_utf8_lossy(&quoted).trim()));
-    }
-    let again = status.is_server_error()
-        || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-    Err(Failure { reason, again })
 }
 
 /// The innermost reason is the one that says something; the outer ones repeat the URL.
-fn unsent(error: reqwest::Error) -> Failure {
+fn unsent(error: reqwest::Error) -> Unsent {
     let timed_out = error.is_timeout();
     let mut cause: &dyn std::error::Error = &error.without_url();
     loop {
         if cause.is::<Private>() {
-            return Failure { reason: cause.to_string(), again: false };
+            return Unsent { reason: cause.to_string(), again: false };
         }
         match cause.source() {
             Some(inner) => cause = inner,
             None if timed_out => {
-                return Failure { reason: "it did not answer in time".to_owned(), again: true };
+                return Unsent { reason: "it did not answer in time".to_owned(), again: true };
             }
-            None => return Failure { reason: cause.to_string(), again: true },
+            None => return Unsent { reason: cause.to_string(), again: true },
         }
     }
 }

@@ -193,6 +193,7 @@ impl Job {
             queue_limit,
             max_attempts: self.max_attempts,
             expect_files: Vec::new(),
+            notify: None,
             spec: Spec {
                 request: Value::Null,
                 agent: AgentSnapshot {

@@ -4,19 +4,22 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use super::eventually;
+
 /// A request that came.
 #[derive(Clone)]
-pub(super) struct Request {
-    pub(super) line: String,
+pub struct Request {
+    pub line: String,
     headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
-pub(super) struct Receiver {
-    pub(super) url: String,
+pub struct Receiver {
+    pub url: String,
     requests: Arc<Mutex<Vec<Request>>>,
     /// Connections that were given no answer.
     _silent: Arc<Mutex<Vec<TcpStream>>>,
@@ -24,8 +27,12 @@ pub(super) struct Receiver {
 
 impl Receiver {
     /// Answers so many requests; an empty answer is none, and the connection stays open.
-    pub(super) fn start(answers: &[&'static str]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    pub fn start(answers: &[&'static str]) -> Self {
+        Self::at(TcpListener::bind("127.0.0.1:0").expect("a port"), answers)
+    }
+
+    /// The same at a place of the caller's.
+    pub fn at(listener: TcpListener, answers: &[&'static str]) -> Self {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let requests = Arc::new(Mutex::new(Vec::new()));
         let silent = Arc::new(Mutex::new(Vec::new()));
@@ -44,13 +51,22 @@ impl Receiver {
         Self { url, requests, _silent: silent }
     }
 
-    pub(super) fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().expect("nobody panicked").clone()
     }
 }
 
+impl Receiver {
+    /// Waits until so many requests have come.
+    pub async fn has(&self, count: usize, within: Duration) -> Vec<Request> {
+        let there = || async { (self.requests().len() >= count).then_some(()) };
+        eventually(&format!("{count} requests came"), within, there).await;
+        self.requests()
+    }
+}
+
 impl Request {
-    pub(super) fn header(&self, name: &str) -> String {
+    pub fn header(&self, name: &str) -> String {
         let found = self.headers.iter().find(|(key, _)| key == name);
         found.unwrap_or_else(|| panic!("no header {name}")).1.clone()
     }
@@ -81,7 +97,7 @@ fn read(socket: &TcpStream) -> Request {
 }
 
 /// RFC 2104, written out: the test does not check the platform's code with itself.
-pub(super) fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
+pub fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
     let mut block = [0; 64];
     block[..key.len()].copy_from_slice(key);
     let padded = |byte: u8| block.map(|key| key ^ byte);

@@ -1,0 +1,167 @@
+//! Tells receivers of jobs' ends. What is to be told is committed with the job, in its row; here it
+//! is sent, as often as it takes, until the receiver takes it or there is no hope left. A receiver
+//! gets it at least once, and each time under the same id. The job's own course has no part in it.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use streams::phase::Phase;
+use streams::snapshot::Notify;
+use tokio_util::sync::CancellationToken;
+use workers::actions::{Message, SIGNING_KEY, Unsent};
+use workers::ports::{Secrets as _, SecretsError};
+
+use crate::catalog::{CatalogService, notify};
+use crate::records::{self, Due, Duty, Job, Notification, NotificationEnd, Records};
+use crate::secrets::SecretStore;
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Jobs of a look, and those that are told of at once.
+const PAGE: u32 = 100;
+const AT_ONCE: usize = 16;
+
+/// A process that took a try and has not said what came of it after so long is gone. A receiver
+/// may take a minute to answer.
+const GONE: SignedDuration = SignedDuration::from_secs(120);
+
+/// The wait after the first try, which doubles up to the longest; tries in all. That is about half
+/// a day.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+const TRIES: u32 = 24;
+
+/// What it works with.
+pub struct Notifier {
+    /// The records, which hold what is to be told.
+    pub records: Records,
+    /// What opens signing keys.
+    pub secrets: SecretStore,
+    /// What has the sender, and its rules.
+    pub catalog: CatalogService,
+}
+
+impl Notifier {
+    /// Looks again and again until told to stop. A try that is broken off is made once more.
+    pub async fn run(self, stop: CancellationToken) {
+        let looking = async {
+            loop {
+                if let Err(error) = self.look().await {
+                    tracing::warn!(%error, "ends of jobs are told later");
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = looking => {}
+        }
+    }
+
+    async fn look(&self) -> Result<(), records::Error> {
+        let due = self.records.jobs().due(Duty::Tell, Timestamp::now(), None, PAGE).await?;
+        let tries = stream::iter(&due).for_each_concurrent(AT_ONCE, |due| async {
+            if let Err(error) = self.tell(due).await {
+                tracing::warn!(job.id = %due.id, %error, "its end is told later");
+            }
+        });
+        tries.await;
+        Ok(())
+    }
+
+    async fn tell(&self, due: &Due) -> Result<(), records::Error> {
+        let (jobs, until) = (self.records.jobs(), Timestamp::now() + GONE);
+        if !jobs.take_try(due.id, due.at, until).await? {
+            return Ok(());
+        }
+        let Some(job) = jobs.by_id(due.id).await? else { return Ok(()) };
+        let mut notification = jobs.notification(due.id).await?;
+        let asked = job.snapshot.as_ref().and_then(|snapshot| snapshot.notify.as_ref());
+        (notification.end, notification.next) = match asked {
+            Some(notify) if notify.wants(job.status) => {
+                let sent = self.send(&job, notify).await?;
+                next(&mut notification, sent)
+            }
+            _ => (Some(NotificationEnd::NotWanted), None),
+        };
+        jobs.note_try(due.id, until, notification).await
+    }
+
+    async fn send(&self, job: &Job, notify: &Notify) -> Result<Result<(), Unsent>, records::Error> {
+        let actions = &self.catalog.settings().actions;
+        let references = notify::secrets(actions, &notify.webhook);
+        let secrets = match self.secrets.open(&job.workspace, &references).await {
+            Ok(secrets) => secrets,
+            Err(error) => {
+                let again = matches!(error, SecretsError::Unavailable(_));
+                return Ok(Err(Unsent { reason: error.to_string(), again }));
+            }
+        };
+        let message = self.message(job).await?;
+        let secret = secrets.get(SIGNING_KEY).map(String::as_str);
+        Ok(actions.webhooks().send_once(&notify.webhook, secret, &message).await)
+    }
+
+    /// The same bytes for every try.
+    async fn message(&self, job: &Job) -> Result<Message, records::Error> {
+        let results = self.records.jobs().results(job.id).await?;
+        let results = results.iter().map(|result| {
+            json!({
+                "name": result.name,
+                "kind": result.saved.kind,
+                "size": result.saved.object.size,
+                "sha256": result.saved.object.sha256,
+                "complete": result.saved.complete,
+            })
+        });
+        let outcome = job.outcome.as_ref();
+        let body = json!({
+            "type": "errand.job.ended",
+            "timestamp": job.ended_at,
+            "data": {
+                "job": job.name,
+                "job_id": job.id.http(),
+                "workspace": job.workspace,
+                "agent_ref": job.agent_ref,
+                "status": job.status,
+                "code": outcome.and_then(|outcome| outcome.code()),
+                "message": outcome.map_or("", |outcome| outcome.message()),
+                "results": results.collect::<Vec<_>>(),
+            },
+        });
+        Ok(Message { id: job.id.message_id(Phase::Archived), body: body.to_string().into() })
+    }
+}
+
+/// What follows a try.
+fn next(
+    notification: &mut Notification,
+    sent: Result<(), Unsent>,
+) -> (Option<NotificationEnd>, Option<Timestamp>) {
+    let now = Timestamp::now();
+    match sent {
+        Ok(()) => {
+            notification.tried(now, None);
+            (Some(NotificationEnd::Sent), None)
+        }
+        Err(Unsent { reason, again }) => {
+            notification.tried(now, Some(reason));
+            if again && notification.count < TRIES {
+                (None, Some(now + wait(notification.count)))
+            } else {
+                (Some(NotificationEnd::GivenUp), None)
+            }
+        }
+    }
+}
+
+/// How long after so many tries the next one is made.
+fn wait(tries: u32) -> Duration {
+    FIRST_WAIT.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1))).min(LONGEST_WAIT)
+}
+
+#[cfg(test)]
+mod tests;
