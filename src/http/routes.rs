@@ -9,8 +9,7 @@ use super::route::{Answers, Route, Takes, delete, get, head, patch, post, put};
 use super::{
     agents, batch, batches, environments, events, execute, files, filesets, holds, jobs, logs,
     members, metrics, new_job, notification, openapi, platform, queue, rerun, results, secrets,
-    steps,
-    workspaces,
+    steps, workspaces,
 };
 use crate::catalog::{request, stored_body};
 use crate::records::EnvironmentKind;

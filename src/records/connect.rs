@@ -18,7 +18,7 @@ use super::{Error, Result, fresh_id};
 
 /// The steps by which tables came to be what they are, oldest first. A step that was released is
 /// never edited: the next one mends it.
-const MIGRATIONS: &[(&str, &str)] = &[
+pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("records", include_str!("migrations/0001_records.sql")),
     ("environments", include_str!("migrations/0002_environments.sql")),
     ("filters", include_str!("migrations/0003_filters.sql")),
@@ -27,6 +27,8 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("submissions", include_str!("migrations/0006_submissions.sql")),
     ("tokens", include_str!("migrations/0007_tokens.sql")),
     ("batches", include_str!("migrations/0008_batches.sql")),
+    ("queue", include_str!("migrations/0009_queue.sql")),
+    ("notifications", include_str!("migrations/0010_notifications.sql")),
 ];
 
 /// The workspaces that are always there.

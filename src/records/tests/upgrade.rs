@@ -11,7 +11,7 @@ use streams::phase::Phase;
 
 use super::job::{fact, snapshot, story};
 use super::{postgres, url};
-use crate::records::connect::{migrate_to, open_drivers};
+use crate::records::connect::{MIGRATIONS, migrate_to, open_drivers};
 use crate::records::*;
 
 /// How many migrations the release had.
@@ -51,6 +51,18 @@ const MANY: &str =
 
 /// What a hundred thousand jobs may take, on a machine that does much else.
 const MIGRATED_WITHIN: Duration = Duration::from_secs(30);
+
+#[test]
+fn every_migration_that_is_written_is_applied() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/records/migrations");
+    let entries = std::fs::read_dir(directory).expect("the directory is there");
+    let mut written: Vec<_> = entries
+        .map(|entry| entry.expect("it can be read").file_name().into_string().expect("a name"))
+        .collect();
+    written.sort();
+    let applied = MIGRATIONS.iter().zip(1..).map(|((name, _), n)| format!("{n:04}_{name}.sql"));
+    assert!(applied.eq(written.iter().cloned()), "{written:?}");
+}
 
 /// A database as the release left it.
 async fn released(url: &str) -> AnyPool {
