@@ -115,12 +115,12 @@ fn outcomes(intake: Intake, lines: Lines) -> impl Stream<Item = Value> {
                     Some(((line, permit), lines))
                 }
                 Ok(None) => {
-                    intake.end(lines.number).await;
+                    intake.end(lines.last).await;
                     None
                 }
                 Err(error) => {
                     let batch = &intake.batch.name;
-                    tracing::warn!(batch, line = lines.number, %error, "a batch broke off");
+                    tracing::warn!(batch, line = lines.last, %error, "a batch broke off");
                     None
                 }
             }

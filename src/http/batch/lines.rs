@@ -22,19 +22,23 @@ pub(super) struct Lines {
     rest: Bytes,
     /// The beginning of the line that is being read, unless it is too long.
     begun: Option<Vec<u8>>,
-    /// The number of the last line.
-    pub(super) number: u32,
+    /// The number of the line that was read last.
+    number: u32,
+    /// The number of the last line that is not blank.
+    pub(super) last: u32,
 }
 
 impl Lines {
     /// Those of a body, of which the first has this number and none may be longer than `most`.
     pub(super) fn of(body: Body, first: u32, most: usize) -> Self {
+        let before = first.saturating_sub(1);
         Self {
             body: body.into_data_stream().fuse(),
             most,
             rest: Bytes::new(),
             begun: Some(Vec::new()),
-            number: first.saturating_sub(1),
+            number: before,
+            last: before,
         }
     }
 
@@ -56,6 +60,7 @@ impl Lines {
             let bytes = self.begun.replace(Vec::new());
             self.number = self.number.saturating_add(1);
             if !bytes.as_ref().is_some_and(|bytes| bytes.trim_ascii().is_empty()) {
+                self.last = self.number;
                 return Ok(Some(Line { number: self.number, bytes }));
             }
         }

@@ -200,8 +200,10 @@ async fn jobs_of_a_batch_are_counted_by_their_ends_and_found_by_its_name() {
             let filter = r#"filter={"batch.group":"nightly"}"#;
             let listed = api.get(&format!("{at}?{filter}&sort=created_at")).await.body;
             assert_eq!(listed["pagination"]["total_results"], 5, "{listed}");
-            let first = &listed["data"][0]["batch"];
-            assert_eq!(first, &json!({"group": "nightly", "line": 1}), "{listed}");
+            let jobs = listed["data"].as_array().expect("a list").iter();
+            let mut lines: Vec<_> = jobs.map(|job| job["batch"]["line"].as_u64()).collect();
+            lines.sort_unstable();
+            assert_eq!(lines, (1..=5).map(Some).collect::<Vec<_>>(), "{listed}");
         }
 
         // Another job takes the place of the one that timed out.
@@ -236,15 +238,15 @@ async fn what_no_batch_can_be_made_of_is_refused_before_any_line() {
         assert!(text.contains(&format!(r#""loc":["query","{name}"]"#)), "{text}");
     }
     assert_eq!(refused("", Some(&"k".repeat(250))).await.0, 422);
-    outcomes(api, "group=g", Some("one"), line(1)).await;
-    let (status, text) = refused("group=g", Some("two")).await;
+    outcomes(api, "group=gg", Some("one"), line(1)).await;
+    let (status, text) = refused("group=gg", Some("two")).await;
     assert_eq!(status, 409, "{text}");
     assert!(text.contains("was begun under another Idempotency-Key"), "{text}");
     let elsewhere = batches().replace("default", "nowhere");
     assert_eq!(api.lines(&elsewhere, None, line(1)).await.status, 422);
     assert_eq!(api.get(&format!("{}/nobody", batches())).await.status, 404);
     for query in ["", "lines=", "lines=x", &format!("lines={}1", "1,".repeat(200))] {
-        let answer = api.get(&format!("{}/g/jobs?{query}", batches())).await;
+        let answer = api.get(&format!("{}/gg/jobs?{query}", batches())).await;
         assert_eq!(answer.status, 400, "{query}: {}", answer.body);
     }
 }
