@@ -82,14 +82,14 @@ impl Metrics {
             registry,
         };
         let table = &mut metrics.registry;
-        table.register("facts_total", "Facts that advanced a job", metrics.facts.clone());
-        table.register("jobs_ended_total", "Jobs that ended", metrics.ended.clone());
-        table.register("deliveries_total", "Deliveries to a step", metrics.deliveries.clone());
+        table.register("facts", "Facts that advanced a job", metrics.facts.clone());
+        table.register("jobs_ended", "Jobs that ended", metrics.ended.clone());
+        table.register("deliveries", "Deliveries to a step", metrics.deliveries.clone());
         table.register("step_seconds", "Seconds of work on a delivery", metrics.steps.clone());
         table.register("agents_running", "Agents that this process watches", metrics.agents.clone());
         table.register("slots", "Agents that may run here at once", metrics.slots.clone());
         table.register("slots_free", "Agents that may run here besides those that do", metrics.slots_free.clone());
-        table.register("http_requests_total", "Requests by route and class of answer", metrics.requests.clone());
+        table.register("http_requests", "Requests by route and class of answer", metrics.requests.clone());
         metrics
     }
 }

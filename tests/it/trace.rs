@@ -5,12 +5,19 @@ mod roles;
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::json;
+use streams::broker::{Broker, Publication, Published};
+use streams::envelope::Envelope;
+use streams::fact::Submitted;
+use streams::id::JobId;
 
 use crate::harness::{Api, Database, Job, Options, Parts, Platform, script_agent};
 use collector::{Collector, Sent};
 
 const LATER: Duration = Duration::from_secs(60);
+
+const CHAIN: [&str; 6] = ["submitted", "resolved", "staged", "invoked", "acted", "archived"];
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SUBMITTER: &str = "00f067aa0ba902b7";
@@ -34,9 +41,16 @@ fn traced(collector: &Collector) -> Options {
     options
 }
 
-/// All spans of a job, once its root is among them.
+/// All spans of a job, once there are a root and as many phases as jobs have.
 async fn whole(collector: &Collector, trace: &str) -> Vec<Sent> {
-    collector.wait_for(|spans| spans.iter().any(|it| it.trace == trace && it.name == "job")).await;
+    let is_whole = |spans: &[Sent]| {
+        let (of_job, roots): (Vec<_>, Vec<_>) = spans
+            .iter()
+            .filter(|it| it.trace == trace && (it.name == "job" || it.says("phase").is_some()))
+            .partition(|it| it.name != "job");
+        of_job.len() >= CHAIN.len() && !roots.is_empty()
+    };
+    collector.wait_for(is_whole).await;
     collector.spans().into_iter().filter(|span| span.trace == trace).collect()
 }
 
@@ -54,8 +68,7 @@ fn has_six_phases(spans: &[Sent]) {
     let mut phases: Vec<_> = spans.iter().filter(|span| span.says("phase").is_some()).collect();
     phases.sort_by_key(|span| span.to);
     let words: Vec<_> = phases.iter().filter_map(|span| span.says("phase")).collect();
-    let chain = ["submitted", "resolved", "staged", "invoked", "acted", "archived"];
-    assert_eq!(words, chain, "{spans:#?}");
+    assert_eq!(words, CHAIN, "{spans:#?}");
     for span in phases {
         assert_eq!(span.parent, root.id, "{}", span.name);
         assert!(span.from <= span.to && span.to <= root.to, "{}", span.name);
@@ -155,4 +168,35 @@ async fn case_p1_a_job_is_part_of_its_submitters_trace_and_a_retry_has_a_link() 
         assert_eq!(job.ends(LATER).await["status"], "completed", "ignored, and not refused");
         has_six_phases(&whole(&collector, &job.id.to_string().replace('-', "")).await);
     }
+}
+
+/// The header of the message says where its submitter is, and nothing in it does.
+#[tokio::test]
+async fn a_submission_by_a_fact_is_part_of_the_trace_of_its_header() {
+    let collector = Collector::start().await;
+    let platform = Platform::with(traced(&collector)).await;
+    let api = platform.api();
+    api.fileset("given", &[("agent.sh", "echo done")]).await;
+    let spec = json!({
+        "agent": script_agent(),
+        "input": "",
+        "workdir": {"base_workdir": "given"},
+    });
+    let submitted = Envelope {
+        job: JobId::new(),
+        workspace: "default".to_owned(),
+        at: Timestamp::now(),
+        traceparent: None,
+        fact: Submitted { spec: spec.as_object().cloned(), name: None, record: None },
+    };
+    let publication = submitted.publication().expect("it has a form");
+    let traceparent = Some(format!("00-{TRACE}-{SUBMITTER}-01"));
+    let published =
+        platform.broker().await.publish(Publication { traceparent, ..publication }).await;
+    assert!(matches!(published, Ok(Published::Stored(_))), "{published:?}");
+    let spans = whole(&collector, TRACE).await;
+    has_six_phases(&spans);
+    assert_eq!(one(&spans, "job").parent, SUBMITTER);
+    assert_eq!(one(&spans, "job").says("outcome"), Some("succeeded"));
+    assert_eq!(one(&spans, "submit").says("via"), Some("nats"));
 }

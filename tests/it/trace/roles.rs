@@ -12,7 +12,8 @@ use crate::harness::{Database, Options, Parts, Platform};
 /// So seldom that nothing is sent but at the end.
 const NEVER: (&str, &str) = ("OTEL_BSP_SCHEDULE_DELAY", "3600000");
 
-#[tokio::test]
+/// On two threads, since the end of a platform is waited for on one of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn case_p2_every_part_sends_its_spans_before_it_ends() {
     let collector = Collector::start().await;
     let mut parts = Parts::on(Database::Sqlite).await;

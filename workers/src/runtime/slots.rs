@@ -70,7 +70,6 @@ async fn turn(
     work: &mut JoinSet<()>,
 ) -> Result<(), Error> {
     let mut hints = hints(&*runtime.broker, &step.seats).await?;
-    workspaces.refresh(&*runtime.broker).await?;
     // A hint wakes all workers at once. From then on each place looks at other times, or the same
     // one would always be the first to see what was given back.
     let place = step
@@ -83,8 +82,8 @@ async fn turn(
         looks += 1;
         out_of_step(LOOK, place, looks)
     };
+    let (mut is_hinted, mut refreshed) = (true, Instant::now());
     let mut look = next_look();
-    let mut refreshed = Instant::now();
     loop {
         let slot = tokio::select! {
             biased;
@@ -93,15 +92,17 @@ async fn turn(
         };
         let Ok(slot) = slot else { return Ok(()) };
         while work.try_join_next().is_some() {}
-        // A workspace that is new has its turn also while the others have no end of jobs. One
-        // look answers all the hints that came meanwhile.
-        let mut is_hinted = false;
+        // One look answers all the hints that came meanwhile.
         while let Some(Some(())) = hints.next().now_or_never() {
             is_hinted = true;
         }
+        if is_hinted {
+            look = LOOK_AGAIN;
+        }
+        // A workspace that is new has its turn also while the others have no end of jobs.
         if is_hinted || refreshed.elapsed() >= LOOK {
             workspaces.refresh(&*runtime.broker).await?;
-            refreshed = Instant::now();
+            (is_hinted, refreshed) = (false, Instant::now());
         }
         match workspaces.next_delivery(&*runtime.broker, &step.seats).await? {
             Some(delivery) if has_seat(&step.seats, &delivery).await? => {
@@ -115,13 +116,12 @@ async fn turn(
                     () = runtime.stop.cancelled() => return Ok(()),
                     hint = hints.next() => {
                         hint.ok_or_else(|| Error::Unavailable("no more hints".to_owned()))?;
+                        is_hinted = true;
                         LOOK_AGAIN
                     }
                     () = step.seats.freed() => LOOK_AGAIN,
                     () = tokio::time::sleep(look) => next_look(),
                 };
-                workspaces.refresh(&*runtime.broker).await?;
-                refreshed = Instant::now();
             }
         }
     }

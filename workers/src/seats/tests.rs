@@ -53,7 +53,7 @@ impl Scene {
 #[tokio::test]
 async fn there_are_as_many_seats_as_the_limit_says() {
     let scene = scene(2);
-    let [one, two, three] = [JobId::new(), JobId::new(), JobId::new()];
+    let [one, two, three] = [scene.staged().await, scene.staged().await, scene.staged().await];
     assert!(scene.take(one).await && scene.take(two).await);
     assert!(scene.take(one).await, "who has one keeps it");
     assert!(!scene.take(three).await);
