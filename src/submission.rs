@@ -42,7 +42,7 @@ pub async fn first_fact(store: &Store, job: &Job) -> Result<Envelope<Submitted>,
         workspace: job.workspace.clone(),
         at: job.created_at,
         traceparent: caller::traceparent(),
-        fact: Submitted { spec: None, name: Some(job.name.clone()), record: Some(record) },
+        fact: Submitted { spec: None, name: Some(job.name.clone().into()), record: Some(record) },
     })
 }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use streams::fact::Submitted;
 use streams::id::JobId;
 use streams::snapshot::Snapshot;
@@ -10,6 +10,7 @@ use workers::ports::{Admission, Catalog, Unavailable};
 
 use super::refusal::{Refusal, SOURCE};
 use super::request::Request;
+use super::shape::{Violation, amount};
 use super::{CatalogService, names, shape};
 use crate::records::{Admitted, Job, NewJob};
 
@@ -62,11 +63,20 @@ impl CatalogService {
         workspace: &str,
         submitted: &Submitted,
     ) -> Result<(String, Snapshot), Refusal> {
-        let Some(spec) = &submitted.spec else {
+        if submitted.spec.is_none() && submitted.record.is_some() {
+            // A job of HTTP, whose record the database has lost: a rebuild may bring it back.
             let text = "The submit fact carries no spec and the job has no record.";
             return Err(Refusal::Unprocessable(text.to_owned()));
-        };
-        let request = Request::read(&json!({"name": submitted.name, "spec": spec}))?;
+        }
+        let sent = [("name", &submitted.name), ("spec", &submitted.spec)];
+        let sent =
+            sent.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
+        let body = Value::Object(sent.collect());
+        if amount::of_text(body.to_string().as_bytes()) > amount::MAX_VALUES {
+            let loc = ["body".into()];
+            return Err(vec![Violation::rule(&loc, &amount::too_many(), &Value::Null)].into());
+        }
+        let request = Request::read(&body)?;
         self.check_workspace(workspace).await?;
         let name = request.name.unwrap_or_else(|| names::generated(job));
         let caller = self.of_queue(workspace);
@@ -98,7 +108,7 @@ pub(crate) fn arrived(
     let resolved = snapshot.as_ref().ok();
     let request = match (resolved, &submitted.spec) {
         (Some(snapshot), _) => snapshot.spec.request.clone(),
-        (None, Some(spec)) => Value::Object(spec.clone()),
+        (None, Some(spec)) => spec.clone(),
         (None, None) => Value::Null,
     };
     // One that is refused for its depth would make a list with this job unreadable.

@@ -123,6 +123,7 @@ pub(super) async fn apply(
                 tracing::warn!(job.id = %life.id, workspace = change.workspace, "not its workspace");
                 continue;
             }
+            projected.messages.extend(life.untold(change));
             projected.messages.extend(life.apply(change));
             if let News::Fact(proof) = &change.news {
                 list_results(life.id, proof, db).await?;

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::attempt::AttemptEnd;
@@ -36,14 +36,24 @@ pub trait Produced: Fact {
 pub struct Submitted {
     /// The spec, as the body of an execute request has it. Absent when the job was created over
     /// HTTP: its record then holds the snapshot already.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spec: Option<Map<String, Value>>,
+    //
+    // Whatever others send is read: a wrong one makes a job that is refused in the words of HTTP,
+    // not a message that nobody hears of.
+    #[serde(default, deserialize_with = "as_sent", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub spec: Option<Value>,
     /// The job's name; made from its id when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    #[serde(default, deserialize_with = "as_sent", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub name: Option<Value>,
     /// The rest of the job's record, a [`Recorded`], when it was created over HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<Part>,
+}
+
+/// A field that is there, also as null.
+fn as_sent<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(field).map(Some)
 }
 
 /// What the record of a job that was created over HTTP holds beside its snapshot. No step asks

@@ -141,7 +141,7 @@ async fn case_o1_a_submit_fact_that_is_sent_again_with_another_payload_is_harmle
     for api in furnished().await {
         let job = JobId::new();
         let fact = |agent: &str| Submitted {
-            spec: json!({"agent": agent, "input": "x"}).as_object().cloned(),
+            spec: Some(json!({"agent": agent, "input": "x"})),
             name: None,
             record: None,
         };

@@ -74,6 +74,21 @@ impl Life {
         }
     }
 
+    /// That the job was made, if nobody was told by the time that something comes after it. The
+    /// first fact of one that was not made over HTTP is read before there is a record.
+    pub(in crate::records) fn untold(&self, change: &Change) -> Option<StatusMessage> {
+        let News::Fact(proof) = &change.news else { return None };
+        let is_untold = self.phase_times.is_empty() && self.facts.phase == Phase::Submitted;
+        let made = Proof {
+            phase: Phase::Submitted,
+            outcome: None,
+            run: None,
+            attempts: Vec::new(),
+            results: Vec::new(),
+        };
+        (is_untold && proof.phase > Phase::Submitted).then(|| self.message(&made, change.at))
+    }
+
     /// Returns whether the job was not known to be there or further.
     fn proved(&mut self, proof: &Proof, at: Timestamp) -> bool {
         let step = Step { phase: proof.phase, outcome: proof.outcome.clone() };

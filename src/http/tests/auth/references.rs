@@ -138,8 +138,7 @@ async fn a_submission_over_the_queue_counts_for_its_workspace() {
         furnish(&api).await;
         let admit = async |mut spec: Value| {
             spec["input"] = json!("");
-            let spec = spec.as_object().cloned();
-            let submitted = Submitted { spec, name: None, record: None };
+            let submitted = Submitted { spec: Some(spec), name: None, record: None };
             let admitted = api.catalog.admit(JobId::new(), "team", &submitted).await;
             admitted.expect("the catalog answers")
         };

@@ -61,6 +61,22 @@ proptest! {
 }
 
 #[test]
+fn that_a_job_was_made_is_told_once_also_where_its_first_fact_was_read_too_early() {
+    let [submitted, resolved, staged] = [Phase::Submitted, Phase::Resolved, Phase::Staged]
+        .map(|phase| fact(ID, phase, &Outcome::Succeeded));
+    let mut life = admitted();
+    assert_eq!(life.untold(&submitted), None, "it tells of itself");
+    let made = life.untold(&resolved).expect("nobody was told");
+    assert_eq!(
+        (made.phase, made.status, made.at),
+        (Phase::Submitted, Status::Created, resolved.at)
+    );
+    life.apply(&resolved);
+    assert_eq!(life.untold(&staged), None);
+    assert_eq!(life.apply(&submitted), None, "it is no news any more");
+}
+
+#[test]
 fn each_fact_is_told_as_it_happens() {
     let (life, messages) = told(&story(ID, &Outcome::Succeeded));
     let seen: Vec<_> = messages.iter().map(|it| (it.phase.token(), it.status.as_str())).collect();

@@ -33,8 +33,8 @@ pub(super) fn envelope<F: std::fmt::Debug>(
 
 pub(super) fn submitted() -> impl Strategy<Value = Submitted> {
     (maybe(object()), maybe(text()), maybe(part())).prop_map(|(spec, name, record)| Submitted {
-        spec,
-        name,
+        spec: spec.map(Value::Object),
+        name: name.map(Value::String),
         record,
     })
 }
