@@ -15,6 +15,7 @@ mod filter;
 mod jobs;
 mod last_output;
 mod logs;
+mod nats;
 mod pages;
 mod platform;
 mod queue;
@@ -102,6 +103,9 @@ enum Command {
     /// Tokens, with which callers of a platform's API show who they are
     #[command(subcommand)]
     Tokens(tokens::Command),
+    /// The queue's server, for those who run one of their own
+    #[command(subcommand)]
+    Nats(nats::Command),
     /// Say what a failure code means and what to do
     Explain(platform::Explain),
     /// Contexts of this client, or the platform's configuration
@@ -177,6 +181,7 @@ impl Cli {
             Command::Topology(args) => args.run(&out).await,
             Command::Records(command) => command.run(&out).await,
             Command::Tokens(command) => command.run(global.workspace, &out).await,
+            Command::Nats(command) => command.run(global.workspace, &out).await,
             Command::Explain(args) => args.run(&out),
             Command::Completions(args) => args.run(&out),
             Command::Config(command) => command.run(global.flags(), &out),
@@ -206,6 +211,7 @@ impl Command {
             | Self::Topology(_)
             | Self::Records(_)
             | Self::Tokens(_)
+            | Self::Nats(_)
             | Self::Explain(_)
             | Self::Completions(_)
             | Self::Config(_) => unreachable!("handled before a session is opened"),

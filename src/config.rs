@@ -50,6 +50,11 @@ sections! {
         url: Option<String> = None,
         /// The server's token.
         token: Option<Secret> = None,
+        /// Who to be on a server that has users; `errand nats config` writes a configuration for
+        /// one: `errand` for the platform, `errand-worker` for workers.
+        user: Option<String> = None,
+        /// The user's password.
+        password: Option<Secret> = None,
         /// Copies that the queue keeps of each message, on as many servers: 1, 3 or 5. More than
         /// one takes a cluster. Streams that exist already keep what they have.
         replicas: u64 = 1,
@@ -283,6 +288,22 @@ impl Config {
                  `errand tokens create`"
             );
             return bad("listen", &reason);
+        }
+        match &self.nats {
+            Nats { user: Some(_), password: None, .. } => {
+                return bad("nats.user", "needs nats.password beside it");
+            }
+            Nats { user: None, password: Some(_), .. } => {
+                return bad("nats.password", "needs nats.user beside it");
+            }
+            Nats { user: Some(_), token: Some(_), .. } => {
+                return bad("nats.token", "a server has a token or users; give one of the two");
+            }
+            Nats { user: Some(_), url: None, .. } => {
+                let reason = "the platform's own nats-server has no users; name one by nats.url";
+                return bad("nats.user", reason);
+            }
+            _ => {}
         }
         let replicas = self.nats.replicas;
         if ![1, 3, 5].contains(&replicas) {

@@ -161,6 +161,11 @@ async fn queue(connect: streams::jetstream::Connect, limits: Limits) -> Checked 
         connect.url
     );
     match JetStream::connect(&connect, limits).await {
+        Err(error @ streams::broker::Error::Refused { .. }) => {
+            let mend = "mend nats.user, nats.password or nats.token, or what the user may do: \
+                        errand nats config writes it";
+            Err((error.to_string(), mend.to_owned()))
+        }
         Err(error) => Err((error.to_string(), mend)),
         Ok((_, drift)) if drift.is_empty() => {
             Ok(format!("{}, all streams as they should be", connect.url))

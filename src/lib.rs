@@ -21,6 +21,7 @@ pub mod sweeper;
 
 pub mod http;
 pub mod logs;
+pub mod service;
 
 pub mod client;
 
@@ -31,6 +32,7 @@ pub mod config;
 pub mod doctor;
 pub mod listen;
 pub mod metrics;
+pub mod nats;
 pub mod notify;
 pub mod serve;
 pub mod telemetry;

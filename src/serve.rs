@@ -14,7 +14,7 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use jiff::Timestamp;
 use streams::broker::Broker;
-use streams::jetstream::{Connect, JetStream};
+use streams::jetstream::{Connect, JetStream, Login};
 use streams::phase::StepName;
 use streams::topology::Limits;
 use tokio::task::JoinSet;
@@ -27,13 +27,13 @@ use workers::store::{Store, StoreConfig};
 pub use worker::{confinement, runner_program};
 
 use crate::catalog::{CatalogService, Profile, Settings};
-use crate::config::Config;
+use crate::config::{Config, Secret};
 use crate::http::{self, App};
 use crate::notify::Notifier;
 use crate::records::Records;
 use crate::secrets::{Keyring, SecretStore};
 use crate::sweeper::Sweeper;
-use crate::{listen, metrics, projector};
+use crate::{listen, metrics, projector, service};
 
 /// How long requests and short steps may take to end when the platform stops.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -93,9 +93,12 @@ impl Endpoints {
 
 /// The queue that the configuration names.
 pub fn configured_nats(config: &Config) -> Option<Connect> {
+    let exposed = |secret: &Option<Secret>| secret.as_ref().map(|it| it.expose().to_owned());
+    let login = config.nats.user.clone().zip(exposed(&config.nats.password));
     Some(Connect {
         url: config.nats.url.clone()?,
-        token: config.nats.token.as_ref().map(|token| token.expose().to_owned()),
+        token: exposed(&config.nats.token),
+        login: login.map(|(user, password)| Login { user, password }),
         name: "errand".to_owned(),
     })
 }
@@ -213,7 +216,7 @@ pub async fn start(
         if config.auth.required {
             tell_of_tokens(&parts.records, &listener).await?;
         }
-        serving.serve(config, listener, &parts)?;
+        serving.serve(config, listener, &parts).await?;
     }
     Ok(serving)
 }
@@ -324,8 +327,8 @@ impl Serving {
         });
     }
 
-    /// The API.
-    fn serve(
+    /// The API, and the service that takes submissions in the queue.
+    async fn serve(
         &mut self,
         config: &Config,
         listener: TcpListener,
@@ -343,7 +346,15 @@ impl Serving {
             authenticated: config.auth.required,
             stop: self.stop.clone(),
         };
-        self.answer("API server", listener, http::router(app))
+        let (router, submissions) = http::surface(app);
+        let offered = self.queue.offer(&service::OFFER).await;
+        let offered = offered.context("cannot take submissions in the queue")?;
+        let taken = service::run(offered, submissions, self.stop.clone());
+        self.tasks.spawn(async move {
+            taken.await;
+            Ok("service for submissions")
+        });
+        self.answer("API server", listener, router)
     }
 
     /// Answers requests.

@@ -7,6 +7,7 @@
 mod attempts;
 mod blobs;
 mod consumers;
+mod leftovers;
 mod unfinished;
 mod vanished;
 
@@ -137,6 +138,7 @@ impl Sweeper {
             }
             told(words(duty), swept.map(drop));
         }
+        told("remove what leads to nothing", leftovers::remove(&*self.broker).await);
         told("make consumers anew", consumers::ensure(&self.records, &*self.broker).await);
     }
 

@@ -30,6 +30,11 @@ fn documented_commands_are_accepted() {
     accepts("tokens create -w * --role admin --also v=viewer --name n --expires-in 9 --config f");
     accepts("tokens list --data-dir d");
     accepts("tokens revoke n");
+    accepts(
+        "nats config a b --output d --rotate a --rotate errand --listen 0.0.0.0:4222 \
+         --store-dir d --publish events.> --config f",
+    );
+    accepts("nats config --workspace a");
     accepts("explain timeout");
     accepts("config view");
     accepts("config set --base-url http://h:1 --workspace w");

@@ -29,10 +29,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
                     status => ApiError::new(status, rejection.body_text()),
                 }
             })?;
-        if bytes.is_empty() {
-            return Err(invalid(Violation::missing(&["body".into()], &Value::Null)));
-        }
-        if !is_json {
+        if !is_json && !bytes.is_empty() {
             let sent = String::from_utf8_lossy(&bytes).into_owned();
             let msg = "Input should be a valid dictionary or object to extract fields from";
             let loc = ["body".into()];
@@ -53,6 +50,9 @@ impl Body {
         match serde_json::from_slice(bytes) {
             Ok(Value::Null) => Err(invalid(Violation::missing(&["body".into()], &Value::Null))),
             Ok(value) => Ok(Self(value)),
+            Err(_) if bytes.is_empty() => {
+                Err(invalid(Violation::missing(&["body".into()], &Value::Null)))
+            }
             Err(error) => Err(invalid(malformed(bytes, &error))),
         }
     }

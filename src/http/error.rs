@@ -66,6 +66,11 @@ impl ApiError {
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, detail: json!(violations), size: None }
     }
 
+    /// The status, and what is said under `detail`.
+    pub(super) fn parts(self) -> (u16, Value) {
+        (self.status.as_u16(), self.detail)
+    }
+
     /// The same without what was sent, for bodies that hold secrets.
     pub(super) fn without_inputs(mut self) -> Self {
         for entry in self.detail.as_array_mut().into_iter().flatten() {

@@ -4,6 +4,7 @@
 //! sends it how often at once, is decided by the one transaction that admits the job.
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderValue;
 use axum::http::request::Parts;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -16,7 +17,7 @@ use crate::records::{Admitted, Job, NewJob};
 use crate::submission::submit;
 
 /// The header, as it is named in answers.
-const HEADER: &str = "Idempotency-Key";
+pub(super) const HEADER: &str = "Idempotency-Key";
 
 /// The longest key.
 const LONGEST: usize = 255;
@@ -31,6 +32,17 @@ impl IdempotencyKey {
         if is_key(key) { Ok(Self(Some(key.to_owned()))) } else { Err(no_key(key.as_bytes())) }
     }
 
+    /// Reads what was given under the header's name, wherever it was given.
+    pub(super) fn given<'a>(mut given: impl Iterator<Item = &'a [u8]>) -> Answer<Self> {
+        let Some(value) = given.next() else { return Ok(Self(None)) };
+        let key = std::str::from_utf8(value).ok().filter(|key| is_key(key));
+        match (key, given.next()) {
+            (Some(key), None) => Ok(Self(Some(key.to_owned()))),
+            (Some(key), Some(_)) => Err(invalid("give it once", key)),
+            (None, _) => Err(no_key(value)),
+        }
+    }
+
     /// Its text.
     pub(super) fn text(&self) -> Option<&str> {
         self.0.as_deref()
@@ -41,15 +53,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Answer<Self> {
-        let mut given = parts.headers.get_all(HEADER).iter();
-        let Some(value) = given.next() else { return Ok(Self(None)) };
-        let shown = String::from_utf8_lossy(value.as_bytes());
-        let key = value.to_str().ok().filter(|key| is_key(key));
-        match (key, given.next()) {
-            (Some(key), None) => Ok(Self(Some(key.to_owned()))),
-            (Some(_), Some(_)) => Err(invalid("give it once", &shown)),
-            (None, _) => Err(no_key(value.as_bytes())),
-        }
+        Self::given(parts.headers.get_all(HEADER).iter().map(HeaderValue::as_bytes))
     }
 }
 

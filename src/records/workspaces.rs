@@ -75,6 +75,12 @@ impl Workspaces<'_> {
         Named { table: "workspaces", read }.select(self.0.reads(), None, asked).await
     }
 
+    /// The names of all.
+    pub async fn names(&self) -> Result<Vec<String>> {
+        let names = sql("SELECT name FROM workspaces ORDER BY name");
+        names.all(self.0.reads()).await?.iter().map(|row| row.text("name")).collect()
+    }
+
     /// Replaces its description.
     pub async fn update(&self, name: &str, description: Option<&str>) -> Result<Workspace> {
         let input = (name.to_owned(), description.map(str::to_owned));

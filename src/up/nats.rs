@@ -29,7 +29,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Bytes that the streams may come to. The server's own measure is the free disk, and it refuses
 /// a stream whose limit is larger, although no stream takes its limit in advance.
-const MAX_FILE_STORE: u64 = 1 << 40;
+pub(crate) const MAX_FILE_STORE: u64 = 1 << 40;
 
 /// Pauses before restarts; the last one repeats.
 const RESTART_AFTER: [Duration; 5] = [
@@ -113,6 +113,7 @@ impl Server {
             url: format!("nats://127.0.0.1:{}", self.port),
             token: Some(self.token.clone()),
             name: "errand".to_owned(),
+            ..Connect::default()
         }
     }
 

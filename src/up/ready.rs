@@ -53,7 +53,7 @@ impl Ready {
     /// How to reach its queue.
     pub fn connect(&self) -> Connect {
         let Nats { url, token } = self.nats.clone();
-        Connect { url, token, name: "errand".to_owned() }
+        Connect { url, token, name: "errand".to_owned(), ..Connect::default() }
     }
 
     /// How to reach its object store.

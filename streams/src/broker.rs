@@ -137,6 +137,9 @@ pub trait Broker: Send + Sync + 'static {
     /// Removes every message on a subject.
     async fn purge(&self, stream: StreamName, subject: &str) -> Result<(), Error>;
 
+    /// Removes one message, if it is there.
+    async fn discard(&self, stream: StreamName, sequence: u64) -> Result<(), Error>;
+
     /// What a stream may still take; `None` where it has no limit.
     async fn room(&self, stream: StreamName) -> Result<Option<Room>, Error>;
 

@@ -1,18 +1,21 @@
 //! The broker on a NATS server with JetStream. NATS types do not leave this module.
 
+mod connect;
 mod delivery;
 mod ensure;
+mod refusal;
+mod service;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, consumer, context, kv, stream};
-use async_nats::{Client, ConnectOptions, HeaderMap, header};
+use async_nats::{Client, HeaderMap, header};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::{StreamExt, TryStreamExt, stream as streams_of};
 use jiff::Timestamp;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -22,10 +25,14 @@ use crate::broker::{
 };
 use crate::topology::{Bucket, ConsumerSpec, Limits, StreamName};
 
+pub(crate) use connect::inbox;
+pub use connect::{Connect, Login};
 pub use ensure::Drift;
+pub use service::{Offer, Request, Service};
 
-/// The oldest server that has what the chain needs (consumer metadata, several filters).
-const OLDEST_SERVER: (i64, i64, i64) = (2, 10, 0);
+#[cfg(test)]
+use connect::OLDEST_SERVER;
+use refusal::Refusals;
 
 /// How long a pull request waits at the server before it is renewed.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
@@ -53,17 +60,6 @@ const MAX_BYTES: &str = "maximum bytes exceeded";
 /// Its code for an account or disk that is full.
 const STORAGE_FULL: u64 = 10047;
 
-/// How to reach the server.
-#[derive(Clone, Debug)]
-pub struct Connect {
-    /// `nats://host:port`, several separated by commas.
-    pub url: String,
-    /// The server's token, if it wants one.
-    pub token: Option<String>,
-    /// What the connection is called in the server's lists.
-    pub name: String,
-}
-
 /// What a consumer still has before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backlog {
@@ -77,6 +73,7 @@ pub struct Backlog {
 pub struct JetStream {
     client: Client,
     context: jetstream::Context,
+    refusals: Refusals,
     buckets: HashMap<Bucket, kv::Store>,
     /// Handles of consumers that are known to exist; asking the server again costs a round trip.
     consumers: Mutex<HashMap<ConsumerSpec, consumer::PullConsumer>>,
@@ -86,28 +83,11 @@ impl JetStream {
     /// Connects, refuses a server that is too old, and makes what is missing. What exists with
     /// other settings is left alone and reported.
     pub async fn connect(to: &Connect, limits: Limits) -> Result<(Self, Vec<Drift>), Error> {
-        let mut options = ConnectOptions::new()
-            .name(&to.name)
-            .request_timeout(Some(Duration::from_secs(10)))
-            .event_callback(|event| async move { tracing::info!(%event, "nats connection") });
-        if let Some(token) = &to.token {
-            options = options.token(token.clone());
-        }
-        let addresses: Vec<_> = to.url.split(',').map(str::trim).collect();
-        let client = options.connect(addresses).await.map_err(unavailable)?;
-        let (major, minor, patch) = OLDEST_SERVER;
-        if !client.is_server_compatible(major, minor, patch) {
-            return Err(Error::Refused {
-                what: format!("the server at {}", to.url),
-                reason: format!(
-                    "it has version {}, {major}.{minor} or newer is needed",
-                    client.server_info().version
-                ),
-            });
-        }
+        let refusals = Refusals::of(to.login.as_ref().map(|login| login.user.as_str()));
+        let client = connect::connect(to, &refusals).await?;
         let context = jetstream::new(client.clone());
-        let (buckets, drift) = ensure::topology(&context, limits).await?;
-        Ok((Self { client, context, buckets, consumers: Mutex::default() }, drift))
+        let (buckets, drift) = refusals.or(&[], ensure::topology(&context, limits)).await?;
+        Ok((Self { client, context, refusals, buckets, consumers: Mutex::default() }, drift))
     }
 
     /// Waits until what was written is with the server.
@@ -124,7 +104,8 @@ impl JetStream {
         if let Some(consumer) = known.get(spec) {
             return Ok(consumer.clone());
         }
-        let consumer = ensure::consumer(&self.context, spec).await?;
+        let made = ensure::consumer(&self.context, spec);
+        let consumer = self.refusals.or(&consumer_calls(spec), made).await?;
         known.insert(spec.clone(), consumer.clone());
         Ok(consumer)
     }
@@ -150,30 +131,38 @@ impl Broker for JetStream {
         if let Some(traceparent) = &publication.traceparent {
             message = message.header(TRACEPARENT, traceparent.as_str());
         }
-        let confirmed = match self.context.send_publish(subject.clone(), message).await {
-            Ok(confirmation) => confirmation.await,
-            Err(error) => Err(error),
+        let confirmed = async {
+            let confirmed = match self.context.send_publish(subject.clone(), message).await {
+                Ok(confirmation) => confirmation.await,
+                Err(error) => Err(error),
+            };
+            match confirmed {
+                Ok(ack) if ack.duplicate => Ok(Published::Exists),
+                Ok(ack) => Ok(Published::Stored(ack.sequence)),
+                Err(error) => publish_failed(&subject, &error),
+            }
         };
-        match confirmed {
-            Ok(ack) if ack.duplicate => Ok(Published::Exists),
-            Ok(ack) => Ok(Published::Stored(ack.sequence)),
-            Err(error) => publish_failed(&subject, &error),
-        }
+        self.refusals.or(std::slice::from_ref(&subject), confirmed).await
     }
 
     async fn send(&self, subject: &str, message_id: &str, payload: Bytes) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
         headers.insert(header::NATS_MESSAGE_ID, message_id);
-        let sent = self.client.publish_with_headers(subject.to_owned(), headers, payload).await;
-        sent.map_err(unavailable)?;
-        timeout(FETCH_ANSWERS, self.flush())
-            .await
-            .unwrap_or_else(|elapsed| Err(unavailable(elapsed)))
+        let sent = async {
+            let sent = self.client.publish_with_headers(subject.to_owned(), headers, payload).await;
+            sent.map_err(unavailable)?;
+            timeout(FETCH_ANSWERS, self.taken())
+                .await
+                .unwrap_or_else(|elapsed| Err(unavailable(elapsed)))
+        };
+        self.refusals.or(&[subject.to_owned()], sent).await
     }
 
     async fn last(&self, stream: StreamName, subject: &str) -> Result<Option<Stored>, Error> {
+        let asks = [api("STREAM.MSG.GET", stream.as_str())];
         let stream = self.stream(stream).await?;
-        found(stream.get_last_raw_message_by_subject(subject).await)
+        let asked = async { found(stream.get_last_raw_message_by_subject(subject).await) };
+        self.refusals.or(&asks, asked).await
     }
 
     async fn next(
@@ -182,21 +171,39 @@ impl Broker for JetStream {
         subject: &str,
         from: u64,
     ) -> Result<Option<Stored>, Error> {
+        let asks = [api("STREAM.MSG.GET", stream.as_str())];
         let stream = self.stream(stream).await?;
-        found(stream.get_first_raw_message_by_subject(subject, from.max(1)).await)
+        let first = stream.get_first_raw_message_by_subject(subject, from.max(1));
+        self.refusals.or(&asks, async { found(first.await) }).await
     }
 
     async fn at(&self, stream: StreamName, sequence: u64) -> Result<Option<Stored>, Error> {
-        found(self.stream(stream).await?.get_raw_message(sequence).await)
+        let asks = [api("STREAM.MSG.GET", stream.as_str())];
+        let stream = self.stream(stream).await?;
+        self.refusals.or(&asks, async { found(stream.get_raw_message(sequence).await) }).await
     }
 
     async fn purge(&self, stream: StreamName, subject: &str) -> Result<(), Error> {
-        let purge = self.stream(stream).await?.purge().filter(subject).await;
-        purge.map(drop).map_err(unavailable)
+        self.emptied(stream.as_str(), subject).await
+    }
+
+    async fn discard(&self, stream: StreamName, sequence: u64) -> Result<(), Error> {
+        let asks = [api("STREAM.MSG.DELETE", stream.as_str())];
+        let deleted = async {
+            let deleted = self.stream(stream).await?.delete_message(sequence).await;
+            deleted.map(drop).map_err(unavailable)
+        };
+        match self.refusals.or(&asks, deleted).await {
+            // To the server it is an error that there is no such message.
+            Err(Error::Unavailable(_)) if self.at(stream, sequence).await?.is_none() => Ok(()),
+            done => done,
+        }
     }
 
     async fn room(&self, stream: StreamName) -> Result<Option<Room>, Error> {
-        let stream = self.context.get_stream(stream.as_str()).await.map_err(unavailable)?;
+        let asks = [api("STREAM.INFO", stream.as_str())];
+        let asked = async { self.context.get_stream(stream.as_str()).await.map_err(unavailable) };
+        let stream = self.refusals.or(&asks, asked).await?;
         let info = stream.cached_info();
         let of = u64::try_from(info.config.max_bytes).ok().filter(|bytes| *bytes > 0);
         Ok(of.map(|of| Room { free: of.saturating_sub(info.state.bytes), of }))
@@ -208,7 +215,9 @@ impl Broker for JetStream {
 
     async fn consumers(&self, stream: StreamName) -> Result<Vec<String>, Error> {
         let names = self.stream(stream).await?.consumer_names();
-        let names: Vec<String> = names.try_collect().await.map_err(unavailable)?;
+        let asked = async { names.try_collect().await.map_err(unavailable) };
+        let asks = [api("CONSUMER.NAMES", stream.as_str())];
+        let names: Vec<String> = self.refusals.or(&asks, asked).await?;
         // One that somebody removed is made again by whoever asks for it.
         self.consumers.lock().await.retain(|it, _| it.stream != stream || names.contains(&it.name));
         Ok(names)
@@ -216,7 +225,8 @@ impl Broker for JetStream {
 
     async fn lag(&self, spec: &ConsumerSpec) -> Result<Lag, Error> {
         let stream = self.stream(spec.stream).await?;
-        let info = stream.consumer_info(&spec.name).await.map_err(unavailable)?;
+        let asked = async { stream.consumer_info(&spec.name).await.map_err(unavailable) };
+        let info = self.refusals.or(&consumer_calls(spec), asked).await?;
         let messages = info.num_pending + info.num_ack_pending as u64;
         if messages == 0 {
             return Ok(Lag::default());
@@ -240,7 +250,11 @@ impl Broker for JetStream {
             .messages()
             .await
             .map_err(unavailable)?;
-        Ok(messages.map(|message| delivery::wrap(message.map_err(unavailable)?)).boxed())
+        let messages = messages.map(|message| delivery::wrap(message.map_err(unavailable)?));
+        let ended = streams_of::once(async { Err(unavailable("the deliveries ended")) });
+        // The consumer itself would only miss the heartbeats of a pull that is refused.
+        let refused = self.refusals.of_asking(consumer_calls(spec)).map(Err);
+        Ok(streams_of::select(messages.chain(ended), refused).boxed())
     }
 
     async fn fetch(&self, spec: &ConsumerSpec, max: usize) -> Result<Vec<Delivery>, Error> {
@@ -249,10 +263,12 @@ impl Broker for JetStream {
             return Ok(Vec::new());
         }
         let consumer = self.consumer(spec).await?;
-        let found = timeout(FETCH_ANSWERS, async {
+        let asked = async {
             let batch = consumer.fetch().max_messages(max).messages().await.map_err(unavailable)?;
             batch.try_collect::<Vec<_>>().await.map_err(unavailable)
-        });
+        };
+        let asks = consumer_calls(spec);
+        let found = timeout(FETCH_ANSWERS, self.refusals.or(&asks, asked));
         let found = found.await.unwrap_or_else(|elapsed| Err(unavailable(elapsed)));
         if found.is_err() {
             // The consumer may have been removed: the next call makes it again.
@@ -271,18 +287,27 @@ impl Broker for JetStream {
         let name = bucket.as_str();
         let stream = self.context.get_stream_no_info(format!("KV_{name}")).await;
         let stream = stream.map_err(unavailable)?;
-        let last = stream.get_last_raw_message_by_subject(&format!("$KV.{name}.{key}")).await;
-        Ok(read(last)?
+        let subject = key_subject(bucket, key);
+        let asked = async { read(stream.get_last_raw_message_by_subject(&subject).await) };
+        let asks = [api("STREAM.MSG.GET", &format!("KV_{name}"))];
+        Ok(self
+            .refusals
+            .or(&asks, asked)
+            .await?
             .filter(|message| !is_removal(message))
             .map(|message| Entry { value: message.payload, revision: message.sequence }))
     }
 
     async fn create(&self, bucket: Bucket, key: &str, value: Bytes) -> Result<Option<u64>, Error> {
-        match self.bucket(bucket)?.create(key, value).await {
-            Ok(revision) => Ok(Some(revision)),
-            Err(error) if error.kind() == kv::CreateErrorKind::AlreadyExists => Ok(None),
-            Err(error) => Err(unavailable(error)),
-        }
+        let store = self.bucket(bucket)?;
+        let asked = async {
+            match store.create(key, value).await {
+                Ok(revision) => Ok(Some(revision)),
+                Err(error) if error.kind() == kv::CreateErrorKind::AlreadyExists => Ok(None),
+                Err(error) => Err(unavailable(error)),
+            }
+        };
+        self.refusals.or(&[key_subject(bucket, key)], asked).await
     }
 
     async fn update(
@@ -292,19 +317,20 @@ impl Broker for JetStream {
         value: Bytes,
         revision: u64,
     ) -> Result<Option<u64>, Error> {
-        match self.bucket(bucket)?.update(key, value, revision).await {
-            Ok(revision) => Ok(Some(revision)),
-            Err(error) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => Ok(None),
-            Err(error) => Err(unavailable(error)),
-        }
+        let store = self.bucket(bucket)?;
+        let asked = async {
+            match store.update(key, value, revision).await {
+                Ok(revision) => Ok(Some(revision)),
+                Err(error) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => Ok(None),
+                Err(error) => Err(unavailable(error)),
+            }
+        };
+        self.refusals.or(&[key_subject(bucket, key)], asked).await
     }
 
     async fn remove(&self, bucket: Bucket, key: &str) -> Result<(), Error> {
         // The store's own purge leaves a marker behind, for every key and for ever.
-        let name = bucket.as_str();
-        let stream = self.context.get_stream_no_info(format!("KV_{name}")).await;
-        let purge = stream.map_err(unavailable)?.purge().filter(format!("$KV.{name}.{key}")).await;
-        purge.map(drop).map_err(unavailable)
+        self.emptied(&format!("KV_{}", bucket.as_str()), &key_subject(bucket, key)).await
     }
 }
 
@@ -329,11 +355,45 @@ impl JetStream {
         }
     }
 
+    /// Removes every message of a subject.
+    async fn emptied(&self, stream: &str, subject: &str) -> Result<(), Error> {
+        let asks = [api("STREAM.PURGE", stream)];
+        let stream = self.context.get_stream_no_info(stream).await.map_err(unavailable)?;
+        let purged = async { stream.purge().filter(subject).await.map(drop).map_err(unavailable) };
+        self.refusals.or(&asks, purged).await
+    }
+
+    /// Waits until the server has what was sent. To a user, who may lack a permission, it has by
+    /// the second answer said so: who hears the word is another task than who hears the first.
+    async fn taken(&self) -> Result<(), Error> {
+        self.flush().await?;
+        for _ in 0..if self.refusals.are_of_a_user() { 2 } else { 0 } {
+            self.room(StreamName::Refused).await?;
+        }
+        Ok(())
+    }
+
     /// A consumer that is looked up again: the one remembered may have been removed.
     async fn fresh(&self, spec: &ConsumerSpec) -> Result<consumer::PullConsumer, Error> {
         self.consumers.lock().await.remove(spec);
         self.consumer(spec).await
     }
+}
+
+/// A subject of the server's own.
+fn api(call: &str, of: &str) -> String {
+    format!("$JS.API.{call}.{of}")
+}
+
+/// Those on which a consumer is found, made and read.
+fn consumer_calls(spec: &ConsumerSpec) -> Vec<String> {
+    let of = format!("{}.{}", spec.stream.as_str(), spec.name);
+    let calls = ["CONSUMER.INFO", "CONSUMER.CREATE", "CONSUMER.DELETE", "CONSUMER.MSG.NEXT"];
+    calls.map(|call| api(call, &of)).to_vec()
+}
+
+fn key_subject(bucket: Bucket, key: &str) -> String {
+    format!("$KV.{}.{key}", bucket.as_str())
 }
 
 /// Tells "it stands already" from a failure.
@@ -361,7 +421,6 @@ fn publish_failed(subject: &str, error: &context::PublishError) -> Result<Publis
             }
             Err(Error::Refused { what: format!("a message on {subject}"), reason: words })
         }
-        // A missing permission shows as a time-out too; the reason is in the connection's log.
         _ => Err(Error::Unavailable(error.to_string())),
     }
 }

@@ -33,4 +33,6 @@ pub mod broker;
 pub mod jetstream;
 pub mod memory;
 
+pub mod rights;
+
 pub mod schema;

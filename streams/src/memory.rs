@@ -325,6 +325,11 @@ impl Broker for Memory {
         Ok(())
     }
 
+    async fn discard(&self, stream: StreamName, sequence: u64) -> Result<(), Error> {
+        self.lock().stream(stream)?.messages.remove(&sequence);
+        Ok(())
+    }
+
     async fn room(&self, stream: StreamName) -> Result<Option<Room>, Error> {
         Ok(self.lock().stream(stream)?.room())
     }

@@ -34,6 +34,39 @@ pub fn status(workspace: &str, job: JobId) -> String {
     format!("status.{}.{job}", escape(workspace))
 }
 
+/// The status messages that the stream has kept, as the server sends them on: everything after the
+/// first word is that of [`status`].
+pub const CHANGES: (&str, &str) = ("status.>", "changes.>");
+
+/// One job's visible changes, each once and in their order, with their sequence in a header.
+pub fn changes(workspace: &str, job: JobId) -> String {
+    format!("changes.{}.{job}", escape(workspace))
+}
+
+/// Where whoever wants an answer asks for jobs, in any workspace.
+pub const SUBMITS: &str = "submit.*";
+
+/// The same in one workspace.
+pub fn submit(workspace: &str) -> String {
+    format!("submit.{}", escape(workspace))
+}
+
+/// The workspace of such a subject, which has one spelling.
+pub fn parse_submit(subject: &str) -> Option<String> {
+    let workspace = unescape(subject.strip_prefix("submit.")?)?;
+    (submit(&workspace) == subject).then_some(workspace)
+}
+
+/// The first words of subjects that mean something to the platform.
+const WORDS: [&str; 5] = ["jobs", "status", "changes", "logs", "submit"];
+
+/// Whether only the platform may say what is published there: the subject is one of its own or of
+/// the server's.
+pub fn is_reserved(subject: &str) -> bool {
+    let first = subject.split('.').next().unwrap_or_default();
+    WORDS.contains(&first) || first.starts_with('$')
+}
+
 /// One job's log batches.
 pub fn logs(workspace: &str, job: JobId) -> String {
     format!("logs.{}.{job}", escape(workspace))

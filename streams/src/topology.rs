@@ -65,6 +65,9 @@ pub struct StreamSpec {
     pub max_bytes: u64,
     /// What happens when it is full.
     pub full: Full,
+    /// Which of the subjects are sent on once they are stored, and where to. Nothing of ours reads
+    /// there: it is for others, who see no message that was refused.
+    pub sent_on: Option<(&'static str, &'static str)>,
     /// What it is for.
     pub meaning: &'static str,
 }
@@ -156,6 +159,7 @@ pub fn streams(limits: Limits) -> Vec<StreamSpec> {
             refuse_second: true,
             max_bytes: limits.intake_max_bytes,
             full: Full::RefuseNew,
+            sent_on: None,
             meaning: "submissions; full means that more are refused while jobs go on",
         },
         StreamSpec {
@@ -165,6 +169,7 @@ pub fn streams(limits: Limits) -> Vec<StreamSpec> {
             refuse_second: true,
             max_bytes: 0,
             full: Full::RefuseNew,
+            sent_on: None,
             meaning: "the other facts; removed only when a job is finished and kept long enough",
         },
         StreamSpec {
@@ -174,6 +179,7 @@ pub fn streams(limits: Limits) -> Vec<StreamSpec> {
             refuse_second: false,
             max_bytes: 0,
             full: Full::DropOldest,
+            sent_on: Some(subject::CHANGES),
             meaning: "one message per visible change; the last is the present state",
         },
         StreamSpec {
@@ -183,6 +189,7 @@ pub fn streams(limits: Limits) -> Vec<StreamSpec> {
             refuse_second: false,
             max_bytes: limits.logs_max_bytes,
             full: Full::RefuseNew,
+            sent_on: None,
             meaning: "log lines in batches",
         },
         StreamSpec {
@@ -192,6 +199,7 @@ pub fn streams(limits: Limits) -> Vec<StreamSpec> {
             refuse_second: false,
             max_bytes: 64 * 1024 * 1024,
             full: Full::DropOldest,
+            sent_on: None,
             meaning: "input that is no fact, with the reason",
         },
     ]
@@ -230,6 +238,12 @@ pub fn projector_consumers() -> Vec<ConsumerSpec> {
     .into_iter()
     .map(|(stream, filter)| ConsumerSpec { stream, name: "projector".to_owned(), filter })
     .collect()
+}
+
+/// What the sweeper reads: which messages lead to nothing and are to be removed.
+pub fn leftovers_consumer() -> ConsumerSpec {
+    let (stream, name) = (StreamName::Refused, "sweeper".to_owned());
+    ConsumerSpec { stream, name, filter: String::new() }
 }
 
 /// Every consumer that exists before any workspace has a job.

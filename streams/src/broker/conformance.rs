@@ -54,6 +54,7 @@ pub(crate) async fn exercise(rig: &dyn Rig) {
     publishing::one_of_many_publishers_wins(broker).await;
     publishing::a_subject_is_read_message_by_message(broker).await;
     publishing::status_keeps_the_last_sixteen(broker).await;
+    publishing::a_discarded_message_is_gone_and_makes_room(broker).await;
     publishing::a_purged_subject_is_empty(broker).await;
     publishing::a_subject_that_nobody_keeps_is_missing(broker).await;
     publishing::a_full_intake_refuses_and_jobs_go_on(&*rig.small_intake()).await;

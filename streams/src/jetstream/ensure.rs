@@ -53,7 +53,8 @@ pub(super) async fn topology(
     for spec in streams(limits) {
         let wanted = stream_config(&spec, limits);
         let stream = context.get_or_create_stream(wanted.clone()).await.map_err(unavailable)?;
-        drift.extend(stream_drift(spec.name, &wanted, &stream.cached_info().config));
+        let found = sent_on(context, &wanted, &stream.cached_info().config).await;
+        drift.extend(stream_drift(spec.name, &wanted, &found));
     }
     for spec in shared_consumers() {
         let consumer = found_or_made(context, &spec).await?;
@@ -71,6 +72,26 @@ pub(super) async fn topology(
         buckets.insert(bucket, store);
     }
     Ok((buckets, drift))
+}
+
+/// The settings of a stream, once it sends on what it keeps. One that was made before there was
+/// such a thing loses nothing by it. Where that is refused, it stays as it is and is reported.
+async fn sent_on(
+    context: &Context,
+    wanted: &stream::Config,
+    found: &stream::Config,
+) -> stream::Config {
+    if wanted.republish.is_none() || found.republish.is_some() {
+        return found.clone();
+    }
+    let change = stream::Config { republish: wanted.republish.clone(), ..found.clone() };
+    match context.update_stream(&change).await {
+        Ok(info) => info.config,
+        Err(error) => {
+            tracing::warn!(stream = found.name, %error, "could not make a stream send on");
+            found.clone()
+        }
+    }
 }
 
 /// How the consumers of workspaces differ. They are made when they are needed.
@@ -158,6 +179,11 @@ fn stream_config(spec: &StreamSpec, limits: Limits) -> stream::Config {
             Full::DropOldest => stream::DiscardPolicy::Old,
         },
         duplicate_window: DUPLICATE_WINDOW,
+        republish: spec.sent_on.map(|(source, destination)| stream::Republish {
+            source: source.to_owned(),
+            destination: destination.to_owned(),
+            headers_only: false,
+        }),
         allow_direct: true,
         num_replicas: usize::from(limits.replicas),
         ..Default::default()
@@ -196,6 +222,7 @@ fn stream_drift(name: StreamName, wanted: &stream::Config, found: &stream::Confi
     let others = [
         compare(&what, "max_bytes", &found.max_bytes, &wanted.max_bytes),
         compare(&what, "num_replicas", &found.num_replicas, &wanted.num_replicas),
+        compare(&what, "republish", &found.republish, &wanted.republish),
     ];
     let grave = grave.into_iter().flatten().map(|it| Drift { is_grave: keeps_facts, ..it });
     grave.chain(others.into_iter().flatten()).collect()

@@ -74,6 +74,8 @@ fn subjects_look_as_documented() {
         facts(Phase::Staged),
         facts_in(Phase::Staged, "team.a"),
         status("default", job),
+        changes("team.a", job),
+        submit("team.a"),
         logs("default", job),
     ];
     assert_eq!(
@@ -83,7 +85,32 @@ fn subjects_look_as_documented() {
             "jobs.staged.>",
             "jobs.staged.team%2Ea.>",
             "status.default.0190163d-8694-739b-aea5-966c26f8ad91",
+            "changes.team%2Ea.0190163d-8694-739b-aea5-966c26f8ad91",
+            "submit.team%2Ea",
             "logs.default.0190163d-8694-739b-aea5-966c26f8ad91",
         ]
     );
+}
+
+#[test]
+fn a_workspace_has_one_subject_to_ask_on() {
+    assert_eq!(parse_submit("submit.team%2Ea").as_deref(), Some("team.a"));
+    for other in ["submit", "submit.", "submit.a.b", "submit.%61", "submit.team%2ea", "jobs.a"] {
+        assert_eq!(parse_submit(other), None, "{other}");
+    }
+}
+
+#[test]
+fn what_streams_keep_and_what_they_send_on_is_reserved() {
+    for stream in crate::topology::streams(crate::topology::Limits::default()) {
+        let sent_on = stream.sent_on.iter().map(|(_, to)| (*to).to_owned());
+        for subject in stream.subjects.into_iter().chain(sent_on) {
+            assert!(is_reserved(&subject), "{subject}");
+        }
+    }
+    assert!(is_reserved(SUBMITS));
+    assert!(is_reserved("$JS.API.STREAM.DELETE.JOBS"));
+    for free in ["_INBOX.a.b", "_R_.x", "events.jobs", "jobsx.a", ""] {
+        assert!(!is_reserved(free), "{free}");
+    }
 }

@@ -6,13 +6,17 @@ use super::*;
 fn described(limits: Limits) -> String {
     let mut text = String::new();
     for stream in streams(limits) {
-        let StreamSpec { name, subjects, per_subject, refuse_second, max_bytes, full, .. } = stream;
+        let StreamSpec {
+            name, subjects, per_subject, refuse_second, max_bytes, full, sent_on, ..
+        } = stream;
         let subjects = subjects.join(" ");
+        let sent_on = sent_on.map(|(from, to)| format!("; {from} sent on to {to}"));
         let second = if refuse_second { " (a second one is refused)" } else { "" };
         let name = name.as_str();
         writeln!(
             text,
-            "{name}: {subjects}; {per_subject} a subject{second}; {max_bytes} bytes, {full:?}"
+            "{name}: {subjects}; {per_subject} a subject{second}; {max_bytes} bytes, {full:?}{}",
+            sent_on.unwrap_or_default()
         )
         .expect("a string takes it");
     }
@@ -29,7 +33,7 @@ fn the_topology_is_the_designed_one() {
     let expected = "\
 INTAKE: jobs.submitted.>; 1 a subject (a second one is refused); 1000 bytes, RefuseNew
 JOBS: jobs.resolved.> jobs.staged.> jobs.invoked.> jobs.acted.> jobs.archived.>; 1 a subject (a second one is refused); 0 bytes, RefuseNew
-STATUS: status.>; 16 a subject; 0 bytes, DropOldest
+STATUS: status.>; 16 a subject; 0 bytes, DropOldest; status.> sent on to changes.>
 LOGS: logs.>; 0 a subject; 2000 bytes, RefuseNew
 REFUSED: jobs.refused; 0 a subject; 67108864 bytes, DropOldest
 INTAKE/resolve: jobs.submitted.>

@@ -72,7 +72,7 @@ impl Cluster {
 
     /// A connection of our own, by way of some of the servers.
     pub async fn broker(&self, url: &str) -> JetStream {
-        let to = Connect { url: url.to_owned(), token: None, name: "test".to_owned() };
+        let to = Connect { url: url.to_owned(), name: "test".to_owned(), ..Connect::default() };
         let limits = Limits { replicas: 3, ..Limits::default() };
         let (broker, drift) = JetStream::connect(&to, limits).await.expect("nats is reachable");
         assert_eq!(drift, [], "the topology is as we would make it");

@@ -166,7 +166,7 @@ impl Parts {
 
     /// The same; the first connection of all makes the streams with its limits.
     pub async fn broker_with(&self, limits: Limits) -> Arc<JetStream> {
-        let to = Connect { url: self.nats_url(), token: None, name: "test".to_owned() };
+        let to = Connect { url: self.nats_url(), name: "test".to_owned(), ..Connect::default() };
         let (broker, _) = JetStream::connect(&to, limits).await.expect("nats answers");
         Arc::new(broker)
     }
@@ -209,6 +209,11 @@ fn launch(command: &mut Command) -> Option<(Child, String)> {
 }
 
 impl Part {
+    /// The address of a server.
+    pub fn url(&self) -> &str {
+        &self.ready
+    }
+
     /// The API of a server.
     pub fn api(&self) -> Api {
         Api::new(&self.ready)

@@ -126,7 +126,8 @@ impl Platform {
     /// How to reach the queue.
     pub fn nats(&self) -> Connect {
         let word = |key: &str| self.run["nats"][key].as_str().expect("run.json says").to_owned();
-        Connect { url: word("url"), token: Some(word("token")), name: "test".to_owned() }
+        let (url, token) = (word("url"), Some(word("token")));
+        Connect { url, token, name: "test".to_owned(), ..Connect::default() }
     }
 
     /// What the platform said on standard error so far.

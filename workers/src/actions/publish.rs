@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use streams::broker::{self, Broker};
 use streams::envelope::MAX_PAYLOAD_BYTES;
-use streams::topology::{self, Limits};
+use streams::subject;
 
 use super::{Definition, Done, Occasion, Way};
 use crate::step::StepError;
@@ -52,20 +52,11 @@ pub(super) fn check(config: &Map<String, Value>) -> Result<(), String> {
     if subject.split('.').any(str::is_empty) {
         return refuse("must not have an empty token");
     }
-    let first = first_token(&subject);
-    let is_ours = topology::streams(Limits::default())
-        .iter()
-        .flat_map(|stream| &stream.subjects)
-        .any(|ours| first_token(ours) == first);
-    // `$` and `_` are the server's and its clients'.
-    if is_ours || first.starts_with(['$', '_']) {
+    // `_` begins what clients of the server keep for themselves.
+    if subject::is_reserved(&subject) || subject.starts_with('_') {
         return refuse("belongs to the platform; choose another first word");
     }
     Ok(())
-}
-
-fn first_token(subject: &str) -> &str {
-    subject.split_once('.').map_or(subject, |(first, _)| first)
 }
 
 /// Publishes it. A broker that does not answer is asked again later.

@@ -74,18 +74,10 @@ async fn decode<S: Step>(
         Err(reason) => reason,
     };
     tracing::warn!(subject = message.subject, %reason, "refused a message that is no fact");
-    let shown: String = String::from_utf8_lossy(&message.payload).chars().take(4096).collect();
-    let note =
-        json!({"v": 1, "subject": message.subject, "reason": reason.to_string(), "payload": shown});
-    let publication = Publication {
-        subject: subject::REFUSED.to_owned(),
-        payload: note.to_string().into(),
-        message_id: Some(format!("refused:{}:{}", message.subject, message.sequence)),
-        expect: Expect::Any,
-        traceparent: None,
-    };
-    match runtime.broker.publish(publication).await {
-        Ok(_) => discard::<S>(runtime, delivery).await,
+    match note(runtime, message, &reason.to_string()).await {
+        Ok(()) => {
+            discard::<S>(runtime, delivery).await;
+        }
         Err(error) => {
             tracing::warn!(%error, "could not say so, trying again");
             give_back(delivery, Duration::from_secs(5)).await;
@@ -94,12 +86,43 @@ async fn decode<S: Step>(
     None
 }
 
-/// Ends a delivery that leads to no fact, and makes room: nothing else ever removes it.
-async fn discard<S: Step>(runtime: &Runtime, delivery: Delivery) {
-    let subject = delivery.message.subject.clone();
+/// Notes once that a message leads to nothing, and why.
+async fn note(runtime: &Runtime, message: &Stored, reason: &str) -> Result<(), broker::Error> {
+    let Stored { subject, sequence, payload, .. } = message;
+    let shown: String = String::from_utf8_lossy(payload).chars().take(4096).collect();
+    let note = json!({
+        "v": 1, "subject": subject, "sequence": sequence, "reason": reason, "payload": shown,
+    });
+    let publication = Publication {
+        subject: subject::REFUSED.to_owned(),
+        payload: note.to_string().into(),
+        message_id: Some(format!("refused:{subject}:{sequence}")),
+        expect: Expect::Any,
+        traceparent: None,
+    };
+    runtime.broker.publish(publication).await.map(drop)
+}
+
+/// Ends a delivery that leads to no fact, and makes room. Says whether it may: where a worker may
+/// remove nothing, the sweeper does, which reads the notes.
+async fn discard<S: Step>(runtime: &Runtime, delivery: Delivery) -> bool {
+    let sequence = delivery.message.sequence;
     settle("terminate", delivery.term()).await;
-    let purged = runtime.broker.purge(StreamName::of(S::In::PHASE), &subject).await;
-    settle("make room after", std::future::ready(purged)).await;
+    let removed = runtime.broker.discard(StreamName::of(S::In::PHASE), sequence).await;
+    let may = !matches!(removed, Err(broker::Error::Refused { .. }));
+    if may {
+        settle("make room after", std::future::ready(removed)).await;
+    }
+    may
+}
+
+/// The same for a message that nobody has noted yet.
+async fn discard_noted<S: Step>(runtime: &Runtime, delivery: Delivery) {
+    let message = delivery.message.clone();
+    if !discard::<S>(runtime, delivery).await {
+        let noted = note(runtime, &message, "its job was deleted, or has ended").await;
+        settle("note what is left of", std::future::ready(noted)).await;
+    }
 }
 
 async fn decoded<S: Step>(
@@ -128,7 +151,7 @@ async fn decoded<S: Step>(
     let produced = match step.run(&job, envelope.fact).await {
         Ok(fact) => fact,
         Err(StepError::Deleted) => {
-            discard::<S>(runtime, delivery).await;
+            discard_noted::<S>(runtime, delivery).await;
             return Ended::Dropped;
         }
         Err(StepError::Busy { after }) => {

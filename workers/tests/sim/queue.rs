@@ -189,6 +189,11 @@ impl Broker for Queue {
         self.0.call(Op::Purge, self.job(subject), effect).await?
     }
 
+    async fn discard(&self, stream: StreamName, sequence: u64) -> Result<(), Error> {
+        let effect = self.0.world.memory.discard(stream, sequence);
+        self.0.call(Op::Purge, None, effect).await?
+    }
+
     async fn ensure_consumer(&self, consumer: &ConsumerSpec) -> Result<(), Error> {
         self.0.call(Op::Ensure, None, self.0.world.memory.ensure_consumer(consumer)).await?
     }

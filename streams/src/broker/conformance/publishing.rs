@@ -136,6 +136,19 @@ pub(super) async fn status_keeps_the_last_sixteen(broker: &dyn Broker) {
     assert_eq!(kept, sequences[4..]);
 }
 
+pub(super) async fn a_discarded_message_is_gone_and_makes_room(broker: &dyn Broker) {
+    let first = fact(Phase::Submitted, "discard", JobId::new());
+    let sequence = store(broker, first.clone()).await;
+    broker.discard(StreamName::Intake, sequence).await.expect("it is removed");
+    let gone = broker.at(StreamName::Intake, sequence).await.expect("the stream answers");
+    assert_eq!(gone, None);
+    let second = Publication { message_id: None, ..first.clone() };
+    let later = store(broker, second).await;
+    broker.discard(StreamName::Intake, sequence).await.expect("that can be repeated");
+    let last = broker.last(StreamName::Intake, &first.subject).await.expect("the stream answers");
+    assert_eq!(last.map(|last| last.sequence), Some(later));
+}
+
 pub(super) async fn a_purged_subject_is_empty(broker: &dyn Broker) {
     let (gone, stays) =
         (fact(Phase::Staged, "purge", JobId::new()), fact(Phase::Staged, "purge", JobId::new()));

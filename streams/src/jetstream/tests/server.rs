@@ -47,7 +47,8 @@ impl Server {
 
     /// Connects as the platform does.
     pub(super) async fn connect(&self, limits: Limits) -> (JetStream, Vec<Drift>) {
-        let to = Connect { url: self.url(), token: None, name: "streams tests".to_owned() };
+        let to =
+            Connect { url: self.url(), name: "streams tests".to_owned(), ..Connect::default() };
         JetStream::connect(&to, limits).await.expect("the server can be reached")
     }
 
