@@ -16,11 +16,12 @@ only() {
 }
 
 tests='/tests\.rs$|/tests/|^tests/'
+clients='^deploy/clients/'
 mains='^src/main\.rs$|^workers/runner/src/main\.rs$'
 only '\bsqlx::' 'only records says sqlx' "^src/records(\.rs|/)|$tests"
 only '\baxum::' 'only http says axum' "^src/http(\.rs|/)|$tests"
-only '\basync_nats::' 'only streams::jetstream says async_nats' "^streams/src/jetstream(\.rs|/)|$tests"
+only '\basync_nats::' 'only streams::jetstream says async_nats' "^streams/src/jetstream(\.rs|/)|$clients|$tests"
 only '\bclap::' 'only the command line says clap' "^src/cli(\.rs|/)|$mains|$tests"
-only '\b(print|println)!' 'only cli::render prints' "^src/cli/render\.rs$|$mains|^workers/runner/|$tests"
+only '\b(print|println)!' 'only cli::render prints' "^src/cli/render\.rs$|$mains|$clients|^workers/runner/|$tests"
 only '\bnemo_fabric_core::' 'only the runner says nemo_fabric_core' "^workers/runner/|$tests"
 exit $bad

@@ -43,6 +43,7 @@ mod results;
 mod secrets;
 mod step_filter;
 mod steps;
+mod submissions;
 mod workspaces;
 
 use std::sync::Arc;
@@ -62,6 +63,8 @@ use crate::files::Files;
 use crate::logs::Logs;
 use crate::records::Records;
 use crate::secrets::SecretStore;
+
+pub use submissions::{Answered, Submissions};
 
 /// Bytes of a JSON body, beyond what the input and the context of a job may have. Files are not
 /// JSON and have no limit here.
@@ -129,11 +132,17 @@ impl From<App> for Api {
 
 /// The whole surface.
 pub fn router(app: App) -> Router {
+    surface(app).0
+}
+
+/// The same, and what judges submissions that come another way.
+pub fn surface(app: App) -> (Router, Submissions) {
     let web = edge::Web { any_origin: app.any_origin, authenticated: app.authenticated };
     let most = MAX_JSON_BYTES + 2 * app.catalog.settings().max_input_bytes;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let api = Api::from(app);
-    route::router(routes::all())
+    let submissions = Submissions::of(&api);
+    let router = route::router(routes::all())
         .fallback(edge::unknown_route)
         .layer(DefaultBodyLimit::max(most))
         .layer(Extension(body::Limit(most)))
@@ -144,7 +153,8 @@ pub fn router(app: App) -> Router {
         .layer(middleware::from_fn_with_state(web, edge::cors))
         .layer(middleware::from_fn_with_state(web, edge::own_name))
         .layer(middleware::from_fn(metrics::count))
-        .with_state(api)
+        .with_state(api);
+    (router, submissions)
 }
 
 /// A time as answers have it: UTC to the microsecond.

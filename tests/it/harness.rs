@@ -10,6 +10,7 @@ mod job;
 mod nats;
 mod one_way;
 mod parts;
+mod plain;
 mod platform;
 /// The records' tests use it too.
 #[path = "../../src/records/tests/postgres.rs"]
@@ -18,6 +19,7 @@ mod processes;
 mod receiver;
 mod scratch;
 mod stall;
+mod team;
 
 pub use api::Api;
 pub use cluster::Cluster;
@@ -26,6 +28,7 @@ pub use job::Job;
 pub use nats::{Nats, free_ports};
 pub use one_way::OneWay;
 pub use parts::{Database, HERE, Part, Parts};
+pub use plain::{Came, Plain};
 pub use platform::{Options, Platform};
 pub(crate) use postgres::Server as Postgres;
 pub use processes::{
@@ -35,6 +38,7 @@ pub use processes::{
 pub use receiver::{Receiver, hmac_sha256};
 pub use scratch::open_directory;
 pub use stall::Stall;
+pub use team::Team;
 
 use serde_json::{Value, json};
 

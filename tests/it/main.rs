@@ -30,6 +30,10 @@ mod sandbox;
 mod conformance;
 mod official_client;
 
+mod nats_client;
+#[path = "permissions/nats.rs"]
+mod nats_permissions;
+
 mod apart;
 mod batch;
 mod cli;

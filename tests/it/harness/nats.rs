@@ -16,13 +16,25 @@ use super::{eventually, send};
 pub struct Nats {
     process: Child,
     folder: TempDir,
+    /// A configuration of somebody's; its own where there is none.
+    config: Option<PathBuf>,
     url: OnceLock<String>,
 }
 
 impl Nats {
     pub fn start() -> Self {
+        Self::launched(None)
+    }
+
+    /// One with a configuration, but for where it listens.
+    pub fn configured(config: PathBuf) -> Self {
+        Self::launched(Some(config))
+    }
+
+    fn launched(config: Option<PathBuf>) -> Self {
         let folder = TempDir::new().expect("a temporary directory");
-        Self { process: launch(folder.path(), "-1"), folder, url: OnceLock::new() }
+        let process = launch(folder.path(), config.as_deref(), "-1");
+        Self { process, folder, config, url: OnceLock::new() }
     }
 
     /// Where it listens, once it does: it writes its ports to a file.
@@ -48,11 +60,11 @@ impl Nats {
     pub async fn start_again(&mut self) {
         let url = self.url().await;
         let port = url.rsplit(':').next().expect("a url ends with a port");
-        self.process = launch(self.folder.path(), port);
+        self.process = launch(self.folder.path(), self.config.as_deref(), port);
         eventually("nats-server is back", Duration::from_secs(60), || {
             // Somebody may have the port for a moment.
             if matches!(self.process.try_wait(), Ok(Some(_))) {
-                self.process = launch(self.folder.path(), port);
+                self.process = launch(self.folder.path(), self.config.as_deref(), port);
             }
             std::future::ready(read_url(&self.ports_file()))
         })
@@ -76,11 +88,14 @@ impl Drop for Nats {
     }
 }
 
-fn launch(folder: &Path, port: &str) -> Child {
-    Command::new(program())
-        .args(["--addr", "127.0.0.1", "--port", port, "--jetstream", "--store_dir"])
-        .arg(folder.join("store"))
-        .arg("--ports_file_dir")
+fn launch(folder: &Path, config: Option<&Path>, port: &str) -> Child {
+    let mut command = Command::new(program());
+    match config {
+        Some(config) => command.arg("--config").arg(config),
+        None => command.args(["--jetstream", "--store_dir"]).arg(folder.join("store")),
+    };
+    command
+        .args(["--addr", "127.0.0.1", "--port", port, "--ports_file_dir"])
         .arg(folder)
         .stdin(Stdio::null())
         .stderr(Stdio::null())
