@@ -168,7 +168,7 @@ async fn tokens_outlive_the_platform() {
     guarded.platform.kill().await;
     guarded.platform.start_again(guarded.options.clone());
     let said = guarded.platform.log();
-    assert!(said.contains("tokens.valid=1"), "{said}");
+    assert!(said.contains("\"tokens.valid\":1"), "{said}");
     let job = job.at(guarded.platform.api().with_token(&root));
     assert_eq!(job.ends(Duration::from_secs(60)).await["status"], "completed");
 }
