@@ -11,6 +11,7 @@ mod agent;
 pub mod agent_config;
 mod context_schema;
 mod environment;
+mod ethos;
 mod image;
 pub(crate) mod names;
 pub(crate) mod notify;

@@ -98,6 +98,7 @@ impl CatalogService {
     ) -> Result<Snapshot, Refusal> {
         let spec = &first.spec;
         let (action, notify) = (&spec.post_run_action, first.notify.as_ref());
+        self.may_export(caller, workspace, action).await?;
         self.check_all_secrets(caller, workspace, &spec.secrets, action, notify).await?;
         let queue_limit = first.queue_limit.and_then(|limit| QueueLimit::from_now(limit.seconds));
         let mut snapshot = Snapshot { queue_limit, ..first.clone() };

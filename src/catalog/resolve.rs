@@ -93,6 +93,7 @@ impl CatalogService {
         else {
             return Err(gathered.into_refusal());
         };
+        self.may_export(caller, workspace, &post_run_action).await?;
         self.check_all_secrets(caller, workspace, &secrets, &post_run_action, notify.as_ref())
             .await?;
         Ok(Snapshot {

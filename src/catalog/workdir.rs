@@ -5,6 +5,7 @@ use streams::fact::ResultKind;
 use streams::snapshot::{Mount, Source};
 
 use super::CatalogService;
+use super::ethos;
 use super::refs::{self, FilesetRef};
 use super::refusal::{Gathered, Refusal, may_refer};
 use super::request::{Mount as Mounted, Workdir};
@@ -68,7 +69,7 @@ impl CatalogService {
     ) -> Result<Option<Source>, Refusal> {
         let whole = FilesetRef {
             workspace: workspace.to_owned(),
-            fileset: format!("{agent}-ethos"),
+            fileset: ethos::fileset_of(agent),
             path: String::new(),
         };
         match self.records.filesets().get(workspace, &whole.fileset).await {

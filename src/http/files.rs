@@ -3,11 +3,11 @@
 use std::convert::Infallible;
 use std::iter;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use futures_util::stream;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ use super::filesets::Found;
 use super::list::Pairs;
 use super::range::Part;
 use super::{filesets, job_files, range, upload};
+use crate::auth::Caller;
 use crate::catalog::shape::{self, Shape};
 use crate::files::path;
 
@@ -107,6 +108,7 @@ fn check_cache_status(query: &Pairs) -> Answer<()> {
 pub(super) async fn put(
     State(api): State<Api>,
     Path((workspace, name, typed)): Named,
+    Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Answer<Json<Value>> {
     let path = normalise(&typed)?;
@@ -121,7 +123,7 @@ pub(super) async fn put(
         )));
     }
     let mode = mode(request.headers())?;
-    let fileset = filesets::writable(&api, &workspace, &name).await?;
+    let fileset = filesets::writable(&api, &caller, &workspace, &name).await?;
     let file = if upload::is_form(request.headers()) {
         let mut form = upload::form(request).await?;
         let field = Box::pin(upload::file(&mut form).await?);
@@ -166,9 +168,10 @@ pub(super) async fn head(
 pub(super) async fn delete(
     State(api): State<Api>,
     Path((workspace, name, path)): Named,
+    Extension(caller): Extension<Caller>,
 ) -> Answer<Json<Value>> {
     let normalised = normalise(&path)?;
-    let fileset = filesets::writable(&api, &workspace, &name).await?;
+    let fileset = filesets::writable(&api, &caller, &workspace, &name).await?;
     let deleted = api.records.filesets().delete_file(&fileset.id, &normalised).await;
     let deleted = or_not_found(deleted, || missing(&workspace, &name, &path))?;
     Ok(Json(show(&workspace, &name, &deleted, None)))

@@ -1,7 +1,7 @@
 //! Filesets: the records. Their files are in `files`.
 
-use axum::Json;
 use axum::extract::{Path, State};
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use super::Api;
@@ -10,6 +10,7 @@ use super::error::{Answer, ApiError, or_conflict, or_gone, or_not_found};
 use super::filter;
 use super::list::{Pairs, Rules, TooSmall, without_nulls};
 use super::{job_files, time, workspaces};
+use crate::auth::Caller;
 use crate::catalog::refs;
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
@@ -141,10 +142,11 @@ pub(super) async fn get(
 pub(super) async fn update(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
+    Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Answer<Json<Value>> {
     let mut change = body.read(&CHANGE)?;
-    writable(&api, &workspace, &name).await?;
+    writable(&api, &caller, &workspace, &name).await?;
     let emptied = body.0.get("description").is_some_and(Value::is_null);
     let mut given = |key: &str| change.get_mut(key).map(Value::take);
     let description = given("description").map(|value| text(&value));
@@ -163,8 +165,9 @@ pub(super) async fn update(
 pub(super) async fn delete(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
+    Extension(caller): Extension<Caller>,
 ) -> Answer<Json<Value>> {
-    writable(&api, &workspace, &name).await?;
+    writable(&api, &caller, &workspace, &name).await?;
     let deleted = api.records.filesets().delete(&workspace, &name).await;
     Ok(Json(show(&or_not_found(deleted, || missing(&workspace, &name))?)))
 }
@@ -198,8 +201,14 @@ pub(super) async fn find(api: &Api, workspace: &str, name: &str) -> Answer<Found
     Ok(Found::OfJob(Box::new(job)))
 }
 
-/// Finds one that callers may write.
-pub(super) async fn writable(api: &Api, workspace: &str, name: &str) -> Answer<Fileset> {
+/// Finds one that the caller may write.
+pub(super) async fn writable(
+    api: &Api,
+    caller: &Caller,
+    workspace: &str,
+    name: &str,
+) -> Answer<Fileset> {
+    api.catalog.may_write(caller, workspace, name).await?;
     match find(api, workspace, name).await? {
         Found::Stored(fileset) => Ok(*fileset),
         Found::OfJob(job) => Err(ApiError::forbidden(format!(

@@ -178,6 +178,42 @@ async fn a_rerun_needs_the_roles_of_its_secrets() {
     }
 }
 
+/// The files of an agent are a part of it, and agents are for admins to change.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_files_of_an_agent_are_for_admins() {
+    for api in both().await {
+        let root = furnish(&api).await;
+        let own = token(&api, "own", &[("team", Role::Submitter)]).await;
+        let filesets = format!("{FILES}/team/filesets");
+        for name in ["thing-of-team-ethos", "free-ethos"] {
+            let made = api.as_token(&own, "POST", &filesets, Some(json!({"name": name}))).await;
+            made.status_is(200);
+        }
+        let ethos = format!("{filesets}/thing-of-team-ethos");
+        let file = format!("{ethos}/-/prompt.md");
+        let detail = "Fileset 'thing-of-team-ethos', which is a part of agent 'thing-of-team', \
+                      cannot be used: role 'admin' in workspace 'team' is needed, token 'own' has \
+                      role 'submitter' there";
+        for (method, path) in [("PUT", &file), ("DELETE", &file), ("PATCH", &ethos)] {
+            let refused = api.as_token(&own, method, path, Some(json!({}))).await;
+            refused.answers(403, json!({"detail": detail}));
+        }
+        api.as_token(&root, "PUT", &file, Some(json!({}))).await.status_is(200);
+        let free = format!("{filesets}/free-ethos/-/prompt.md");
+        api.as_token(&own, "PUT", &free, Some(json!({}))).await.status_is(200);
+
+        let config = json!({"fileset": "thing-of-team-ethos", "paths": ["prompt.md"]});
+        let action = json!({"kind": "agents.export-files", "config": config});
+        let spec = json!({"agent": "thing-of-team", "post_run_action": action});
+        submit(&api, &own, &spec).await.answers(403, json!({"detail": detail}));
+        let made = submit(&api, &root, &spec).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        let name = made.body["name"].as_str().expect("a name");
+        let rerun = format!("/apis/jobs/v2/workspaces/team/jobs/{name}/rerun");
+        api.as_token(&own, "POST", &rerun, None).await.answers(403, json!({"detail": detail}));
+    }
+}
+
 /// What a job says of its maker is not its maker's to say.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_names_the_token_that_made_it() {
