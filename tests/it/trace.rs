@@ -187,7 +187,7 @@ async fn a_submission_by_a_fact_is_part_of_the_trace_of_its_header() {
         workspace: "default".to_owned(),
         at: Timestamp::now(),
         traceparent: None,
-        fact: Submitted { spec: spec.as_object().cloned(), name: None, record: None },
+        fact: Submitted { spec: Some(spec), name: None, record: None },
     };
     let publication = submitted.publication().expect("it has a form");
     let traceparent = Some(format!("00-{TRACE}-{SUBMITTER}-01"));
