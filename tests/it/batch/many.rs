@@ -49,7 +49,7 @@ impl Client {
             if let Some(status) = self.child.try_wait().expect("it can be asked") {
                 return Some(status);
             }
-            self.resident = self.resident.max(resident_mib(self.child.id()));
+            self.resident = self.resident.max(resident(self.child.id()).unwrap_or_default());
             let text = fs::read(self.directory.join("index.jsonl")).unwrap_or_default();
             let there = text.iter().filter(|byte| **byte == b'\n').count();
             if there >= entries {
@@ -67,6 +67,13 @@ impl Client {
         self.child.wait().expect("it can be waited for");
         self.resident
     }
+}
+
+/// Memory of a process that may be about to end, in MiB.
+fn resident(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? / 1024)
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ fn line(agent: &str, name: &str, more: Value) -> Value {
 #[tokio::test]
 async fn a_batch_exits_by_its_worst_line_and_its_index_says_what_became_of_each() {
     let platform = Platform::start().await;
-    register(&platform, "quick", "read name; [ $name != second ] || exit 3; tee said").await;
+    register(&platform, "quick", "read name; [ $name != second ] || exit 3; echo $name").await;
     let lines = [
         line("quick", "first", json!({})),
         line("quick", "second", json!({})),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{fails, json as printed};
+use super::{fails, json as printed, run};
 use crate::batch::register;
 use crate::harness::{Job, Platform};
 
@@ -24,7 +24,7 @@ async fn case_u1_jobs_are_run_once_more_anew_and_from_their_output() {
     let execute = ["agents", "execute", "--agent", "writer", "--input", "one\n", "--name", "start"];
     let first = Job::new(api.clone(), &printed(&platform, &execute));
     assert_eq!(first.ends(SOON).await["status"], "completed");
-    printed(&platform, &["agents", "delete", "writer"]);
+    assert!(run(&platform, &["agents", "delete", "writer"]).status.success());
     register(&platform, "writer", "read word; echo second $word >> said; cat said").await;
 
     let said = async |job: &Job| {
