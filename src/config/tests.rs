@@ -66,6 +66,20 @@ fn wrong_values_name_the_key_and_the_mend() {
     refused("[worker]\nslots = \"4\"\n", &[], "worker.slots: expected a whole number, got \"4\"");
     refused("[nats]\nreplicas = 2\n", &[], "nats.replicas: expected 1, 3 or 5, got 2");
     refused("[nats]\nreplicas = 3\n", &[], "nats.replicas: 3 copies need a cluster, named by");
+    for (keys, expected) in [
+        ("user = \"a\"", "nats.user: needs nats.password beside it"),
+        ("password = \"a\"", "nats.password: needs nats.user beside it"),
+        (
+            "user = \"a\"\npassword = \"b\"",
+            "nats.user: the platform's own nats-server has no users",
+        ),
+        (
+            "user = \"a\"\npassword = \"b\"\ntoken = \"c\"",
+            "nats.token: a server has a token or users",
+        ),
+    ] {
+        refused(&format!("[nats]\n{keys}\n"), &[], expected);
+    }
     refused("[worker]\nslots = 0\n", &[], "worker.slots: expected 1 to 4096, got 0");
     refused("[worker]\nslots = 4097\n", &[], "worker.slots: expected 1 to 4096, got 4097");
     for most in ["31", "4194305"] {

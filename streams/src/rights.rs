@@ -65,21 +65,18 @@ pub fn of_worker(user: &str, further: &[String]) -> Rights {
             publish.extend(reading(stream, &name));
         }
     }
-    for step in StepName::ALL {
-        let phase = step.consumes();
-        if phase.spec().next.is_some_and(|next| next.share == Share::PerWorkspace) {
-            let stream = StreamName::of(phase);
-            publish.extend(reading(stream, "*"));
-            let of = stream.as_str();
-            publish.extend([api("CONSUMER.LIST", of), api("CONSUMER.NAMES", of)]);
-            publish.push(api("CONSUMER.CREATE", &format!("{of}.*.{}", subject::facts(phase))));
-        }
+    let mut subscribe = vec![format!("{}.>", inbox(user))];
+    // A workspace's consumer is made with its first job, found by its name, and hinted at.
+    let is_shared_out =
+        |phase: &Phase| phase.spec().next.is_some_and(|next| next.share == Share::PerWorkspace);
+    for phase in Phase::CHAIN.into_iter().filter(is_shared_out) {
+        let stream = StreamName::of(phase);
+        publish.extend(reading(stream, "*"));
+        let of = stream.as_str();
+        publish.extend([api("CONSUMER.LIST", of), api("CONSUMER.NAMES", of)]);
+        publish.push(api("CONSUMER.CREATE", &format!("{of}.*.{}", subject::facts(phase))));
+        subscribe.push(subject::facts(phase));
     }
-    let hints = Phase::CHAIN
-        .into_iter()
-        .filter(|phase| phase.spec().next.is_some_and(|next| next.share == Share::PerWorkspace));
-    let subscribe =
-        std::iter::once(format!("{}.>", inbox(user))).chain(hints.map(subject::facts)).collect();
     Rights { publish, subscribe }
 }
 

@@ -32,6 +32,10 @@ impl JsonSchema for DateTime {
     }
 }
 
+/// Where status messages are found.
+const STATUS_PLACE: &str = "Subject: `status.<workspace>.<job>`. Once it is stored it is sent on to \
+    `changes.<workspace>.<job>`, with its number in the header `Nats-Sequence`.";
+
 /// File name → schema.
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
@@ -42,7 +46,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         fact::<Acted>(),
         fact::<Archived>(),
         ("snapshot", of::<Snapshot>("Rides in the `resolved` fact, or in the store.")),
-        ("status", of::<StatusMessage>("Subject: `status.<workspace>.<job>`.")),
+        ("status", of::<StatusMessage>(STATUS_PLACE)),
         ("log_batch", of::<LogBatch>("Subject: `logs.<workspace>.<job>`.")),
     ]
 }
