@@ -135,6 +135,14 @@ fn written(team: &Team, spec: &Value) -> PathBuf {
     path
 }
 
+/// Whether a message is what its schema says.
+fn is_as_documented(schema: &str, message: &Value) -> bool {
+    let path = format!("streams/schemas/{schema}.json");
+    let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("it is there");
+    let schema = serde_json::from_slice(&text).expect("a schema is JSON");
+    jsonschema::is_valid(&schema, message)
+}
+
 #[test]
 fn the_clients_are_short() {
     for name in ["submit.py", "submit.rs"] {
@@ -207,14 +215,18 @@ async fn changes_are_told_once_in_order_and_gaps_can_be_seen() {
     let (spec, go) = waiting_spec(&team, &server).await;
     fs::write(&go, "").expect("it is written");
     let job = JobId::new();
-    client.publish(&format!("jobs.submitted.default.{job}"), &json!({"spec": spec}).to_string());
+    let submission = json!({"spec": spec});
+    assert!(is_as_documented("submitted", &submission));
+    client.publish(&format!("jobs.submitted.default.{job}"), &submission.to_string());
     let (mut last, mut told) = (0, Vec::new());
     while told.last().is_none_or(|told: &Value| told["status"] != "completed") {
         let message = client.message();
         let number = |name| message.header(name).and_then(|it| it.parse::<u64>().ok());
         assert_eq!(number("Nats-Last-Sequence"), Some(last), "{message:?}");
         last = number("Nats-Sequence").expect("it has a number");
-        told.push(serde_json::from_slice(&message.payload).expect("it is JSON"));
+        let message = serde_json::from_slice(&message.payload).expect("it is JSON");
+        assert!(is_as_documented("status", &message), "{message}");
+        told.push(message);
     }
     let (broker, status) = (team.broker("errand").await, subject::status("default", job));
     let (mut kept, mut from) = (Vec::<Value>::new(), 0);

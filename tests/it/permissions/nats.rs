@@ -1,6 +1,8 @@
 //! Who may do what in the queue, with the rights that `errand nats config` gives. Whatever is not
 //! said to be allowed is refused by the server itself.
 
+use std::fs;
+
 use serde_json::{Value, json};
 use streams::broker::{Broker, Error};
 use streams::id::JobId;
@@ -232,6 +234,33 @@ async fn what_the_platform_may_not_do_is_an_error_at_once() {
     let said = String::from_utf8_lossy(&started.stderr);
     assert!(said.contains("mend nats.user and nats.password"), "{said}");
     assert_eq!(json!(doctor.status.code()), json!(1));
+}
+
+#[tokio::test]
+async fn users_are_those_of_the_records_and_a_second_run_changes_nothing() {
+    let team = Team::of(&["default"], Database::Sqlite).await;
+    let _server = team.parts.server();
+    let config = |more: &[&str]| {
+        let said = team.parts.run(&[&["nats", "config"], more].concat(), &[]);
+        assert!(said.status.success(), "{said:?}");
+        String::from_utf8(said.stdout).expect("it is text")
+    };
+    let first = config(&[]);
+    for user in ["errand", "errand-worker", "workspace-default", "workspace-system"] {
+        assert!(first.contains(&format!("user: \"{user}\"")), "no {user}: {first}");
+    }
+    assert_eq!(config(&[]), first);
+    assert_ne!(config(&["--rotate", "default"]), first);
+
+    let folder = team.parts.data().join("queue");
+    let output = ["--output", folder.to_str().expect("a path of letters")];
+    assert_eq!(config(&output), "", "it is in the files");
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect("it is written");
+    let accounts = read("accounts.conf");
+    assert!(read("nats-server.conf").contains("include \"accounts.conf\""));
+    fs::write(folder.join("nats-server.conf"), "# mine\n").expect("it is written");
+    config(&output);
+    assert_eq!((read("nats-server.conf").as_str(), read("accounts.conf")), ("# mine\n", accounts));
 }
 
 /// Where answers to a user come in.
