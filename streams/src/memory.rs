@@ -4,6 +4,8 @@
 //! What it answers depends on nothing but what it was asked and on tokio's clock: under a paused
 //! clock the same questions in the same order have the same answers.
 
+mod kept;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -11,17 +13,16 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use jiff::Timestamp;
 use tokio::sync::{Notify, broadcast};
 use tokio::time::Instant;
 
+use kept::Kept;
+
 use crate::broker::{
-    Broker, Delivery, Entry, Error, Expect, Lag, Publication, Published, Room, Settle, Settler,
-    Stored,
+    Broker, Delivery, Entry, Error, Lag, Publication, Published, Room, Settle, Settler, Stored,
 };
 use crate::topology::{
-    ACK_WAIT, Bucket, ConsumerSpec, DUPLICATE_WINDOW, Limits, StreamName, StreamSpec,
-    shared_consumers, streams,
+    ACK_WAIT, Bucket, ConsumerSpec, Limits, StreamName, shared_consumers, streams,
 };
 
 /// A broker that many tasks may share.
@@ -40,14 +41,6 @@ struct State {
     buckets: BTreeMap<(Bucket, String), Entry>,
     revision: u64,
     turns: u64,
-}
-
-struct Kept {
-    spec: StreamSpec,
-    messages: BTreeMap<u64, Stored>,
-    next: u64,
-    /// Message ids, and when each came.
-    ids: BTreeMap<String, Instant>,
 }
 
 #[derive(Default)]
@@ -217,59 +210,6 @@ impl State {
             }
         }
         taken
-    }
-}
-
-impl Kept {
-    fn last(&self, subject: &str) -> Option<&Stored> {
-        self.messages.values().rev().find(|message| message.subject == subject)
-    }
-
-    fn room(&self) -> Option<Room> {
-        let kept: usize = self.messages.values().map(|message| message.payload.len()).sum();
-        let of = self.spec.max_bytes;
-        (of > 0).then(|| Room { free: of.saturating_sub(kept as u64), of })
-    }
-
-    fn publish(&mut self, publication: Publication) -> Result<Published, Error> {
-        let subject = publication.subject;
-        let now = Instant::now();
-        let known = publication.message_id.as_ref().and_then(|id| self.ids.get(id));
-        if known.is_some_and(|at| now.duration_since(*at) < DUPLICATE_WINDOW) {
-            return Ok(Published::Exists);
-        }
-        let last = self.last(&subject).map_or(0, |message| message.sequence);
-        let expected = match publication.expect {
-            Expect::Any => last,
-            Expect::Empty => 0,
-            Expect::Last(sequence) => sequence,
-        };
-        if expected != last {
-            return Ok(Published::Exists);
-        }
-        let there = self.messages.values().filter(|message| message.subject == subject).count();
-        let limit = self.spec.per_subject as usize;
-        if limit > 0 && there >= limit {
-            if self.spec.refuse_second {
-                return Ok(Published::Exists);
-            }
-            let oldest = self.messages.values().find(|message| message.subject == subject);
-            if let Some(sequence) = oldest.map(|message| message.sequence) {
-                self.messages.remove(&sequence);
-            }
-        }
-        if self.room().is_some_and(|room| publication.payload.len() as u64 > room.free) {
-            return Err(Error::Full(format!("of subject {subject}")));
-        }
-        let sequence = self.next;
-        self.next += 1;
-        if let Some(id) = publication.message_id {
-            self.ids.insert(id, now);
-        }
-        let at = Timestamp::now();
-        let Publication { payload, traceparent, .. } = publication;
-        self.messages.insert(sequence, Stored { subject, sequence, payload, at, traceparent });
-        Ok(Published::Stored(sequence))
     }
 }
 
