@@ -35,7 +35,7 @@ pub use processes::{
     assert_none_runs, eventually, is_running, processes_of_runs, resident_mib,
     running_with_argument, send,
 };
-pub use receiver::{Receiver, hmac_sha256};
+pub use receiver::Receiver;
 pub use scratch::open_directory;
 pub use stall::Stall;
 pub use team::Team;

@@ -2,11 +2,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::broker::Expect;
 use crate::broker::conformance::{self, Rig, SMALL_INTAKE_BYTES};
 use crate::id::JobId;
 use crate::phase::{Phase, StepName};
 use crate::subject;
-use crate::topology::step_consumer;
+use crate::topology::{DUPLICATE_WINDOW, step_consumer};
 
 struct InMemory(Memory);
 

@@ -6,6 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::eventually;
@@ -66,6 +68,14 @@ impl Receiver {
 }
 
 impl Request {
+    /// What its signature must be under a key, as the Standard Webhooks specification has it.
+    pub fn signature(&self, key: &str) -> String {
+        let signed = [self.header("webhook-id"), self.header("webhook-timestamp")].join(".");
+        let signed = [signed.as_bytes(), b".", &self.body].concat();
+        let key = STANDARD.decode(&key["whsec_".len()..]).expect("base64");
+        format!("v1,{}", STANDARD.encode(hmac_sha256(&key, &signed)))
+    }
+
     pub fn header(&self, name: &str) -> String {
         let found = self.headers.iter().find(|(key, _)| key == name);
         found.unwrap_or_else(|| panic!("no header {name}")).1.clone()
@@ -97,7 +107,7 @@ fn read(socket: &TcpStream) -> Request {
 }
 
 /// RFC 2104, written out: the test does not check the platform's code with itself.
-pub fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
+fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
     let mut block = [0; 64];
     block[..key.len()].copy_from_slice(key);
     let padded = |byte: u8| block.map(|key| key ^ byte);
