@@ -22,7 +22,7 @@ pub(crate) enum Planted {
     OtherEnd,
     /// A worker does not see a runner that another one has started, and nothing stands in its way.
     NoStartGate,
-    /// Workers take claims over at once.
+    /// One worker takes claims over at once.
     Impatience,
     /// A message has another id each time.
     OtherMessage,
@@ -85,13 +85,13 @@ fn a_second_start_is_caught() {
 #[test]
 fn a_second_agent_beside_the_first_is_caught() {
     let mut plan = Plan::quiet(2, Follows::Nothing);
-    let long = Agent::Succeeds(Duration::from_secs(300));
+    let long = Agent::Succeeds(Duration::from_secs(100));
     let job = &mut plan.jobs[0];
     (job.agents, job.limit, job.max_attempts) = ([long, long], Duration::from_secs(600), 2);
-    // Whichever of the two has it, that one is cut off once.
-    for (worker, at) in [(0, 5), (1, 120)] {
-        let away = Event::QueueAway { of: Some(worker), long: Duration::from_secs(60) };
-        plan.events.push((Duration::from_secs(at), away));
+    // The patient worker is given the job, since the other one comes later, and is then cut off.
+    for (worker, from, long) in [(1, 0, 3), (0, 5, 60)] {
+        let away = Event::QueueAway { of: Some(worker), long: Duration::from_secs(long) };
+        plan.events.push((Duration::from_secs(from), away));
     }
     caught(Planted::Impatience, plan, invariants::ONE_AGENT);
 }

@@ -86,7 +86,7 @@ fn steps(
     let records = Arc::new(Records(Arc::clone(process)));
     let claims = || {
         let locks = world.directory.join(place.to_string());
-        let is_hasty = world.planted == Some(Planted::Impatience);
+        let is_hasty = world.planted == Some(Planted::Impatience) && place > 0;
         let lost_after = if is_hasty { Duration::from_secs(1) } else { LOST_AFTER };
         Claims::new(Arc::clone(broker), format!("place-{place}"), locks, lost_after)
     };
