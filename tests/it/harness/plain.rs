@@ -108,14 +108,17 @@ impl Plain {
         let headers = format!("NATS/1.0\r\n{headers}\r\n");
         let (before, all) = (headers.len(), headers.len() + payload.len());
         self.send(&format!("HPUB {subject} {inbox} {before} {all}\r\n{headers}{payload}\r\n"));
-        loop {
+        let answered = loop {
             match self.next_word() {
-                Word::Message(message) if message.subject == inbox => return Ok(message),
-                Word::Refused(words) => return Err(words),
+                Word::Message(message) if message.subject == inbox => break Ok(message),
+                Word::Refused(words) => break Err(words),
                 Word::Message(message) => self.messages.push_back(message),
                 Word::Pong => {}
             }
-        }
+        };
+        // An account has only so many subscriptions.
+        self.send(&format!("UNSUB {}\r\n", self.subscriptions));
+        answered
     }
 
     /// The next message of a subscription.
