@@ -32,6 +32,9 @@ const HELP: &[(&str, &str, &str)] = &[
     ("idle_timeout_seconds", "SECONDS", "How long the agent may say nothing"),
     ("queue_timeout_seconds", "SECONDS", "How long the job may wait for its start"),
     ("max_cost_usd", "USD", "What the agent may cost"),
+    ("notify.url", "URL", "Who is told of the job's end, by a message"),
+    ("notify.secret", "NAME", "The secret that signs it"),
+    ("notify.timeout_seconds", "SECONDS", "How long its receiver may take to answer"),
 ];
 
 /// The older name of `post_run_action`. Its flag works and is not advertised.
