@@ -11,7 +11,7 @@ mod agent;
 pub mod agent_config;
 mod context_schema;
 mod environment;
-mod ethos;
+pub(crate) mod ethos;
 mod image;
 pub(crate) mod names;
 pub(crate) mod notify;
@@ -234,8 +234,15 @@ impl CatalogService {
 /// Who made a job is written into what is said of its owner, where callers are known: nobody can
 /// say so of another.
 pub(crate) fn owned(ownership: Option<Value>, caller: &Caller) -> Option<Value> {
+    if *caller == Caller::Anyone {
+        return ownership;
+    }
+    let mut ownership = ownership.filter(Value::is_object);
+    if let Some(fields) = ownership.as_mut().and_then(Value::as_object_mut) {
+        fields.shift_remove(PRINCIPAL);
+    }
     let Some(token) = caller.token() else { return ownership };
-    let mut ownership = ownership.filter(Value::is_object).unwrap_or_else(|| json!({}));
+    let mut ownership = ownership.unwrap_or_else(|| json!({}));
     ownership[PRINCIPAL] = token.into();
     Some(ownership)
 }

@@ -2,13 +2,16 @@
 //! is sent, as often as it takes, until the receiver takes it or there is no hope left. A receiver
 //! gets it at least once, and each time under the same id. The job's own course has no part in it.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use streams::phase::Phase;
 use streams::snapshot::Notify;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use workers::actions::{Message, SIGNING_KEY, Unsent};
 use workers::ports::{Secrets as _, SecretsError};
@@ -20,9 +23,14 @@ use crate::secrets::SecretStore;
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Jobs of a look, and those that are told of at once.
+/// Jobs of a page, and the pages of one look.
 const PAGE: u32 = 100;
-const AT_ONCE: usize = 16;
+const PAGES: usize = 20;
+
+/// Receivers that are waited for at once, and those of one workspace: its receivers may hang, and
+/// others must not wait for them.
+const AT_ONCE: usize = 64;
+const OF_ONE: usize = 8;
 
 /// A process that took a try and has not said what came of it after so long is gone. A receiver
 /// may take a minute to answer.
@@ -47,9 +55,11 @@ pub struct Notifier {
 impl Notifier {
     /// Looks again and again until told to stop. A try that is broken off is made once more.
     pub async fn run(self, stop: CancellationToken) {
+        let (notifier, mut tries) = (Arc::new(self), Tries::default());
         let looking = async {
             loop {
-                if let Err(error) = self.look().await {
+                tries.reap();
+                if let Err(error) = notifier.look(&mut tries).await {
                     tracing::warn!(%error, "ends of jobs are told later");
                 }
                 tokio::time::sleep(LOOK).await;
@@ -61,14 +71,20 @@ impl Notifier {
         }
     }
 
-    async fn look(&self) -> Result<(), records::Error> {
-        let due = self.records.jobs().due(Duty::Tell, Timestamp::now(), None, PAGE).await?;
-        let tries = stream::iter(&due).for_each_concurrent(AT_ONCE, |due| async {
-            if let Err(error) = self.tell(due).await {
-                tracing::warn!(job.id = %due.id, %error, "its end is told later");
+    async fn look(self: &Arc<Self>, tries: &mut Tries) -> Result<(), records::Error> {
+        let (now, mut last) = (Timestamp::now(), None);
+        for _ in 0..PAGES {
+            let page = self.records.jobs().due(Duty::Tell, now, last.as_ref(), PAGE).await?;
+            for due in &page {
+                if tries.has_room(&due.workspace) {
+                    tries.begin(Arc::clone(self), due.clone());
+                }
             }
-        });
-        tries.await;
+            last = page.into_iter().last();
+            if last.is_none() || tries.are_full() {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -133,6 +149,47 @@ impl Notifier {
             },
         });
         Ok(Message { id: job.id.message_id(Phase::Archived), body: body.to_string().into() })
+    }
+}
+
+/// The tries that are being made. One that is begun twice is made once: it is taken first.
+#[derive(Default)]
+struct Tries {
+    running: JoinSet<String>,
+    /// How many there are by workspace.
+    busy: HashMap<String, usize>,
+}
+
+impl Tries {
+    fn has_room(&self, workspace: &str) -> bool {
+        !self.are_full() && self.busy.get(workspace).is_none_or(|busy| *busy < OF_ONE)
+    }
+
+    fn are_full(&self) -> bool {
+        self.running.len() >= AT_ONCE
+    }
+
+    fn begin(&mut self, notifier: Arc<Notifier>, due: Due) {
+        *self.busy.entry(due.workspace.clone()).or_default() += 1;
+        self.running.spawn(async move {
+            if let Err(error) = notifier.tell(&due).await {
+                tracing::warn!(job.id = %due.id, %error, "its end is told later");
+            }
+            due.workspace
+        });
+    }
+
+    /// Forgets those that are over.
+    fn reap(&mut self) {
+        while let Some(ended) = self.running.try_join_next() {
+            let Ok(workspace) = ended else { continue };
+            if let Entry::Occupied(mut busy) = self.busy.entry(workspace) {
+                *busy.get_mut() -= 1;
+                if *busy.get() == 0 {
+                    busy.remove();
+                }
+            }
+        }
     }
 }
 

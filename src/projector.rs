@@ -5,6 +5,7 @@
 //! is passed over here: the step that consumes it says so on `jobs.refused`.
 
 mod intake;
+mod overtaken;
 mod reading;
 
 pub(crate) use reading::change;
@@ -24,6 +25,7 @@ use crate::metrics;
 use crate::records::{self, Change, Projected, Records};
 use crate::status::{self, By};
 use intake::Intake;
+use overtaken::Overtaken;
 
 /// A fact of a job without a record waits so long for its record before it is let go.
 const RECORD_DUE: SignedDuration = SignedDuration::from_secs(10);
@@ -78,12 +80,13 @@ async fn follow(
     mut went_well: impl FnMut(),
 ) -> Result<(), Failed> {
     let mut intake = Intake::open(broker).await?;
+    let mut overtaken = Overtaken::default();
     loop {
         let batch = tokio::select! {
             batch = intake.batch() => batch?,
             () = stop.cancelled() => return Ok(()),
         };
-        take_in(broker, records, batch).await?;
+        take_in(broker, records, &mut overtaken, batch).await?;
         went_well();
     }
 }
@@ -92,6 +95,7 @@ async fn follow(
 async fn take_in(
     broker: &dyn Broker,
     records: &Records,
+    overtaken: &mut Overtaken,
     batch: Vec<Delivery>,
 ) -> Result<(), Failed> {
     let read = |delivery: &Delivery| {
@@ -100,8 +104,10 @@ async fn take_in(
     };
     let changes: Vec<Option<Change>> = batch.iter().map(read).collect();
     tell_lag(&batch);
-    let known: Vec<Change> = changes.iter().flatten().cloned().collect();
+    let mut known: Vec<Change> = changes.iter().flatten().cloned().collect();
+    known.extend(overtaken.of(broker, &known).await?);
     let Projected { messages, unknown } = records.project(&known).await?;
+    overtaken.note(&known);
     // One job's messages go out one after another, since the last one is its present state.
     let jobs = messages.chunk_by(|one, next| one.job == next.job);
     try_join_all(jobs.map(|messages| publish(broker, messages))).await?;

@@ -4,13 +4,13 @@
 use jiff::Timestamp;
 use serde_json::json;
 use streams::id::JobId;
-use streams::snapshot::{QueueLimit, Snapshot};
+use streams::snapshot::{QueueLimit, Snapshot, Spec};
 use workers::results::name::OUTPUT_WORKDIR;
 
-use super::refusal::Refusal;
+use super::refusal::{Refusal, may_refer};
 use super::request::{Request, Workdir};
-use super::{CatalogService, names, owned, refs, resolve};
-use crate::auth::Caller;
+use super::{CatalogService, ethos, names, owned, refs, resolve};
+use crate::auth::{Caller, Role};
 use crate::records::{self, Job, NewJob};
 
 /// How a job is run once more.
@@ -98,7 +98,8 @@ impl CatalogService {
     ) -> Result<Snapshot, Refusal> {
         let spec = &first.spec;
         let (action, notify) = (&spec.post_run_action, first.notify.as_ref());
-        self.may_export(caller, workspace, action).await?;
+        ethos::may_export(caller, workspace, action)?;
+        may_repeat(caller, workspace, spec, base.is_none())?;
         self.check_all_secrets(caller, workspace, &spec.secrets, action, notify).await?;
         let queue_limit = first.queue_limit.and_then(|limit| QueueLimit::from_now(limit.seconds));
         let mut snapshot = Snapshot { queue_limit, ..first.clone() };
@@ -140,4 +141,27 @@ impl CatalogService {
         let (name, attempt) = (&job.name, &job.attempt_id);
         Ok(format!("{workspace}/{fileset}{name}#results/{attempt}/{OUTPUT_WORKDIR}"))
     }
+}
+
+/// Refuses a caller without a role where the agent of a snapshot is from, or its files where they
+/// are taken over: it could not have submitted such a job itself.
+fn may_repeat(
+    caller: &Caller,
+    workspace: &str,
+    spec: &Spec,
+    with_files: bool,
+) -> Result<(), Refusal> {
+    if let Some(reference) = &spec.agent_ref {
+        let (place, _) = refs::in_workspace(reference, workspace);
+        may_refer(caller, Role::Viewer, place, || format!("Agent '{reference}'"))?;
+    }
+    let workdir = &spec.request["workdir"];
+    let mounts = workdir["artifact_mounts"].as_array().into_iter().flatten();
+    let files = mounts.map(|mount| &mount["ref"]).chain([&workdir["base_workdir"]]);
+    for reference in files.filter_map(|it| it.as_str()).filter(|_| with_files) {
+        let wanted = refs::fileset_ref("workdir", reference, workspace);
+        let wanted = wanted.map_err(Refusal::Transform)?;
+        may_refer(caller, Role::Viewer, &wanted.workspace, || format!("workdir '{reference}'"))?;
+    }
+    Ok(())
 }

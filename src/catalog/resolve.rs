@@ -8,7 +8,9 @@ use super::agent::Resolved;
 use super::environment::{self, Environment, Secrets};
 use super::refusal::{Gathered, Refusal, may_refer};
 use super::shape::{Loc, Violation};
-use super::{CatalogService, action, agent_config, context_schema, image, notify, refs, request};
+use super::{
+    CatalogService, action, agent_config, context_schema, ethos, image, notify, refs, request,
+};
 use crate::auth::{Caller, Role};
 use crate::records;
 
@@ -93,7 +95,7 @@ impl CatalogService {
         else {
             return Err(gathered.into_refusal());
         };
-        self.may_export(caller, workspace, &post_run_action).await?;
+        ethos::may_export(caller, workspace, &post_run_action)?;
         self.check_all_secrets(caller, workspace, &secrets, &post_run_action, notify.as_ref())
             .await?;
         Ok(Snapshot {

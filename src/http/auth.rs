@@ -194,7 +194,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The same for a token that is missing, unknown, revoked or past its time.
-fn unknown() -> ApiError {
+pub(super) fn unknown() -> ApiError {
     ApiError::new(
         StatusCode::UNAUTHORIZED,
         "A valid token is needed, sent as 'Authorization: Bearer TOKEN'; `errand tokens create` on \

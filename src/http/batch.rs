@@ -27,7 +27,7 @@ use super::body::{self, Limit};
 use super::error::{Answer, ApiError, or_conflict};
 use super::idempotency::{self, IdempotencyKey};
 use super::list::{Pairs, TooSmall};
-use super::{range, workspaces};
+use super::{auth, range, workspaces};
 use crate::auth::Caller;
 use crate::catalog::{Violation, refs};
 use crate::records::{Batch, Job, NewBatch, NewJob, Refusal};
@@ -161,15 +161,17 @@ impl Intake {
             Err(error) => error,
         };
         let (status, detail) = error.into_parts();
-        if status.is_client_error() {
-            self.note_refusal(number, status, &detail).await;
-        }
+        self.note_refusal(number, status, &detail).await;
         json!({"line": number, "status": status.as_u16(), "detail": detail})
     }
 
     /// Makes the job of a line, once there is room for it.
     async fn submit(&self, number: u32, bytes: &[u8]) -> Answer<Job> {
         let Self { api, caller, batch, .. } = self;
+        // Lines may come for hours.
+        if !api.gate.still_knows(caller).await? {
+            return Err(auth::unknown());
+        }
         let mut request = body::Body::parse(bytes)?.0;
         let key = match request.as_object_mut().and_then(|it| it.shift_remove("idempotency_key")) {
             None | Some(Value::Null) => format!("{}/{number}", batch.key),

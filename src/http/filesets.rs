@@ -11,9 +11,9 @@ use super::filter;
 use super::list::{Pairs, Rules, TooSmall, without_nulls};
 use super::{job_files, time, workspaces};
 use crate::auth::Caller;
-use crate::catalog::refs;
 use crate::catalog::request::NAME;
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
+use crate::catalog::{ethos, refs};
 use crate::records::filter::FILESETS;
 use crate::records::{self, Fileset, FilesetChange, Job, NewFileset};
 
@@ -68,6 +68,7 @@ const RULES: Rules = Rules {
 pub(super) async fn create(
     State(api): State<Api>,
     Path(workspace): Path<String>,
+    Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Answer<Json<Value>> {
     let mut new = body.read(&NEW)?;
@@ -94,6 +95,7 @@ pub(super) async fn create(
             refs::JOB_FILESET
         )));
     }
+    ethos::may_write(&caller, &workspace, &name)?;
     let new = NewFileset {
         name: name.clone(),
         workspace: workspace.clone(),
@@ -208,7 +210,7 @@ pub(super) async fn writable(
     workspace: &str,
     name: &str,
 ) -> Answer<Fileset> {
-    api.catalog.may_write(caller, workspace, name).await?;
+    ethos::may_write(caller, workspace, name)?;
     match find(api, workspace, name).await? {
         Found::Stored(fileset) => Ok(*fileset),
         Found::OfJob(job) => Err(ApiError::forbidden(format!(

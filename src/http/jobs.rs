@@ -163,6 +163,14 @@ pub(super) async fn delete(
             job.name, job.status
         )));
     }
+    let told = api.records.jobs().notification(job.id).await;
+    let told = or_not_found(told, || missing(&workspace, &name))?;
+    if told.next.is_some() && told.tries.is_empty() {
+        return Err(ApiError::conflict(format!(
+            "The end of job '{}' is just being told, as its notify asks for; delete it in a moment.",
+            job.name
+        )));
+    }
     removal::remove(&api.records, &api.store, &*api.broker, &job.workspace, job.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

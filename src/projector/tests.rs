@@ -14,7 +14,7 @@ use streams::outcome::{Outcome, Status};
 use streams::phase::Phase;
 use streams::snapshot::ObjectRef;
 use streams::subject;
-use streams::topology::{Limits, StreamName};
+use streams::topology::{self, Limits, StreamName};
 
 use super::*;
 use crate::records::tests::job::{
@@ -33,8 +33,10 @@ struct Projection {
 
 impl Projection {
     async fn start() -> Self {
-        let (records, directory) = crate::records::tests::sqlite().await;
-        let broker = Memory::new(Limits::default());
+        Self::over(Memory::new(Limits::default()), crate::records::tests::sqlite().await).await
+    }
+
+    async fn over(broker: Memory, (records, directory): (Records, tempfile::TempDir)) -> Self {
         let hints = broker.hints("status.>").await.expect("hints come");
         let stop = CancellationToken::new();
         let task = tokio::spawn(run(Arc::new(broker.clone()), records.clone(), stop.clone()));
@@ -127,6 +129,30 @@ async fn facts_become_rows_and_news() {
     assert_eq!((last.status, last.name.as_str()), (Status::Completed, "counted"));
     assert_eq!((&last.details["exit_code"], &last.details["by"]), (&json!(0), &json!("projector")));
     assert!(told.is_sorted_by_key(|message| message.phase), "{told:?}");
+    projection.stop().await;
+}
+
+/// Whoever had its facts in hand has died, and they come back after half a minute. The job must not
+/// look meanwhile as if it had ended and left nothing.
+#[tokio::test]
+async fn a_last_fact_that_overtakes_others_brings_their_results() {
+    let mut projection = Projection::start().await;
+    let job = admit(&projection.records, "overtaken").await.id;
+    projection.stop.cancel();
+    (&mut projection.task).await.expect("it ends by itself");
+    tell(&projection, job).await;
+    let jobs = topology::projector_consumers().into_iter().find(|it| it.stream == StreamName::Jobs);
+    let taken = projection.broker.fetch(&jobs.expect("there is one"), 4).await.expect("it answers");
+    assert_eq!(taken.len(), 4, "all but the last");
+    taken.into_iter().for_each(std::mem::forget);
+
+    let (broker, records) = (projection.broker.clone(), projection.records.clone());
+    let mut projection = Projection::over(broker, (records, projection._directory)).await;
+    let row = projection.reached(job, Phase::Archived).await;
+    assert_eq!(row.status, Status::Completed);
+    let results = projection.records.jobs().results(job).await.expect("they are listed");
+    let names: Vec<_> = results.iter().map(|result| result.name.as_str()).collect();
+    assert_eq!(names, ["output_workdir"], "what was staged comes later, and nobody waits for it");
     projection.stop().await;
 }
 

@@ -1,7 +1,7 @@
 //! The directory of a batch: which batch it is, what became of each line, and the results. What
 //! is needed to go on is on the disk before anything is sent.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,9 @@ use crate::cli::Usage;
 const BEGUN: &str = ".batch.json";
 
 const INDEX: &str = "index.jsonl";
+
+/// What is locked; it is empty.
+const LOCK: &str = ".batch.lock";
 
 /// A batch that was begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +36,8 @@ pub(super) struct Directory {
     pub(super) path: PathBuf,
     pub(super) begun: Begun,
     pub(super) index: Index,
+    /// Held while somebody works here: two would write over each other's entries.
+    _lock: File,
 }
 
 impl Directory {
@@ -45,6 +50,15 @@ impl Directory {
     ) -> anyhow::Result<Self> {
         let shown = path.display().to_string();
         fs::create_dir_all(&path).with_context(|| format!("cannot make {shown}"))?;
+        let lock =
+            File::create(path.join(LOCK)).with_context(|| format!("cannot write in {shown}"))?;
+        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+            return Err(Usage(format!(
+                "another `errand batch run` works in {shown}; wait for it, end it, or name another \
+                 directory with -o"
+            ))
+            .into());
+        }
         let begun = match (known(&path)?, resume) {
             (Some(begun), true) => begun,
             (Some(begun), false) => {
@@ -73,7 +87,7 @@ impl Directory {
             return Err(differs("group", &group, &begun.group).into());
         }
         let index = Index::open(path.join(INDEX))?;
-        Ok(Self { path, begun, index })
+        Ok(Self { path, begun, index, _lock: lock })
     }
 
     /// Where the index is.

@@ -1,6 +1,7 @@
 //! The results of one job of a batch, into a directory of its own. What is there already, whole,
 //! is not fetched again.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,9 @@ use crate::client::{Error, segment};
 
 /// What the agent was given, which whoever submits has.
 const INPUT: &str = "input_workdir";
+
+/// How often a download that breaks off is begun again.
+const MOST_BREAKS: u32 = 5;
 
 /// Which results are fetched: those of these names; all but the agent's input when there is none.
 pub(super) type Wanted = [String];
@@ -73,8 +77,18 @@ async fn one(
     }
     std::fs::create_dir_all(directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
+    let broken = Cell::new(0);
     let download = async || {
-        let written = session.client.download(url).await?.write(&path, |_, _| {}).await?;
+        let written = session.client.download(url).await?.write(&path, |_, _| {}).await;
+        let written = match written {
+            // A server that breaks off again and again has something against this one.
+            Err(Error::Unreachable { reason, request, .. })
+                if broken.replace(broken.get() + 1) >= MOST_BREAKS =>
+            {
+                return Err(Error::Answer { reason, request });
+            }
+            written => written?,
+        };
         match result["sha256"].as_str() {
             Some(sha256) if sha256 != written.sha256 => Err(Error::Answer {
                 reason: format!("sha256 is {}, the list says {sha256}", written.sha256),
@@ -87,7 +101,7 @@ async fn one(
         Ok(()) => Ok(Some(entry)),
         Err(error) if error.is_not_found() => Ok(None),
         // It may be there another time; the other results are not kept waiting for it.
-        Err(error @ Error::Refused { .. }) => {
+        Err(error @ (Error::Refused { .. } | Error::Answer { .. })) => {
             Ok(Some(json!({"name": name, "error": error.to_string()})))
         }
         Err(error) => Err(error.into()),

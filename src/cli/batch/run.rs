@@ -67,6 +67,7 @@ impl Run {
         let directory = Directory::open(path, self.group.clone(), workspace, self.resume)?;
         let (file, shown) = (self.file.display().to_string(), directory.path.display().to_string());
         let group = &directory.begun.group;
+        let again = self.again(&file, &shown);
         session
             .out
             .note(&format!("batch '{group}': {} lines; results go to {shown}", extent.lines));
@@ -88,10 +89,24 @@ impl Run {
         }
         session.out.progress("");
         session.out.note(&format!(
-            "Interrupted. The jobs that are on their way go on. Go on with the batch by \
-             `errand batch run {file} -o {shown} --resume`."
+            "Interrupted. The jobs that are on their way go on. Go on with the batch by `{again}`."
         ));
         Ok(Exit::Interrupted)
+    }
+}
+
+impl Run {
+    /// The command that goes on with the batch.
+    fn again(&self, file: &str, directory: &str) -> String {
+        let mut command = format!("errand batch run '{file}' -o '{directory}' --resume");
+        command.push_str(&format!(" --concurrency {}", self.concurrency));
+        let codes: Vec<_> = self.retry_failed.iter().map(Code::to_string).collect();
+        for (flag, words) in [("--retry-failed", &codes), ("--results", &self.results)] {
+            if !words.is_empty() {
+                command.push_str(&format!(" {flag} {}", words.join(",")));
+            }
+        }
+        command
     }
 }
 

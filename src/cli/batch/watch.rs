@@ -1,7 +1,7 @@
 //! `errand batch watch`: follows a batch to its end. A batch has ended when no line is still to
 //! come and no job goes on; one whose lines stopped coming is given up by the server.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -30,7 +30,10 @@ async fn follow(session: &Session, group: &str) -> anyhow::Result<Exit> {
     let (server, path) = (Server::of(session), batch(session, group));
     let (mut bar, mut pause, mut seen) = (None, PAUSES.0, Counts::default());
     loop {
+        let asked = Instant::now();
         let answer = server.call(async || session.client.get(&path).await).await?;
+        // Counting a large batch takes the server a while: watching must not be most of its work.
+        let took = asked.elapsed();
         let counts = counts(&answer);
         let bar = bar.get_or_insert_with(|| Bar::new(session.out, counts.done));
         if answer["state"] != "open" && counts.running == 0 {
@@ -47,7 +50,7 @@ async fn follow(session: &Session, group: &str) -> anyhow::Result<Exit> {
         bar.show(&counts);
         pause = if counts == seen { (pause * 5 / 4).min(PAUSES.1) } else { PAUSES.0 };
         seen = counts;
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(pause.max(took * 10)).await;
     }
 }
 

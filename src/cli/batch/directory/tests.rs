@@ -19,10 +19,13 @@ fn a_batch_is_begun_once_and_gone_on_with_by_its_key() {
     let parent = tempfile::tempdir().expect("a directory");
     let path = parent.path().join("out");
     let first = open(&path, None, true).expect("there is none yet");
-    let again = open(&path, None, true).expect("there is one");
-    assert_eq!(first.begun, again.begun);
-    assert!(first.begun.group.ends_with(&first.begun.key));
-    assert!(open(&path, Some(&first.begun.group), true).is_ok());
+    let refused = refusal(open(&path, None, true));
+    assert!(refused.contains("another `errand batch run` works in"), "{refused}");
+    let begun = first.begun.clone();
+    drop(first);
+    assert_eq!(begun, open(&path, None, true).expect("there is one").begun);
+    assert!(begun.group.ends_with(&begun.key));
+    assert!(open(&path, Some(&begun.group), true).is_ok());
 
     let refused = refusal(open(&path, None, false));
     assert!(refused.contains("has a batch already, ") && refused.contains("--resume"), "{refused}");

@@ -185,9 +185,11 @@ async fn the_files_of_an_agent_are_for_admins() {
         let root = furnish(&api).await;
         let own = token(&api, "own", &[("team", Role::Submitter)]).await;
         let filesets = format!("{FILES}/team/filesets");
+        // Also of an agent that is yet to be: it would be given what was written before.
         for name in ["thing-of-team-ethos", "free-ethos"] {
-            let made = api.as_token(&own, "POST", &filesets, Some(json!({"name": name}))).await;
-            made.status_is(200);
+            let new = Some(json!({"name": name}));
+            api.as_token(&own, "POST", &filesets, new.clone()).await.status_is(403);
+            api.as_token(&root, "POST", &filesets, new).await.status_is(200);
         }
         let ethos = format!("{filesets}/thing-of-team-ethos");
         let file = format!("{ethos}/-/prompt.md");
@@ -200,7 +202,7 @@ async fn the_files_of_an_agent_are_for_admins() {
         }
         api.as_token(&root, "PUT", &file, Some(json!({}))).await.status_is(200);
         let free = format!("{filesets}/free-ethos/-/prompt.md");
-        api.as_token(&own, "PUT", &free, Some(json!({}))).await.status_is(200);
+        api.as_token(&own, "PUT", &free, Some(json!({}))).await.status_is(403);
 
         let config = json!({"fileset": "thing-of-team-ethos", "paths": ["prompt.md"]});
         let action = json!({"kind": "agents.export-files", "config": config});
@@ -231,5 +233,24 @@ async fn a_job_names_the_token_that_made_it() {
         let steps = format!("/apis/jobs/v2/workspaces/team/jobs/{name}/steps");
         let steps = api.as_token(&own, "GET", &steps, None).await.body;
         assert_eq!(steps["data"][0]["auth_context"]["principal_id"], "own", "{steps}");
+    }
+}
+
+/// What a job was made of by somebody who may is not lent to those who may not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rerun_needs_the_roles_of_its_job() {
+    for api in both().await {
+        let root = furnish(&api).await;
+        let alone = token(&api, "alone", &[("team", Role::Submitter)]).await;
+        let files = json!({"base_workdir": format!("{FOREIGN}#src")});
+        for spec in [json!({"agent": FOREIGN}), json!({"agent": "thing-of-team", "workdir": files})]
+        {
+            let made = submit(&api, &root, &spec).await;
+            assert_eq!(made.status, 201, "{}", made.body);
+            let name = made.body["name"].as_str().expect("a name");
+            let rerun = format!("/apis/jobs/v2/workspaces/team/jobs/{name}/rerun");
+            api.as_token(&alone, "POST", &rerun, None).await.status_is(403);
+            api.as_token(&root, "POST", &rerun, None).await.status_is(201);
+        }
     }
 }
