@@ -258,3 +258,6 @@ fn with_telemetry(custom_fields: Option<Map<String, Value>>) -> Map<String, Valu
     }
     fields
 }
+
+#[cfg(test)]
+mod tests;

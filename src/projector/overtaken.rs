@@ -14,8 +14,8 @@ use streams::topology::StreamName;
 use super::reading;
 use crate::records::{Change, News};
 
-/// The facts that name what an agent and its action left.
-const NAMING: [Phase; 2] = [Phase::Invoked, Phase::Acted];
+/// The facts that name results.
+const NAMING: [Phase; 3] = [Phase::Staged, Phase::Invoked, Phase::Acted];
 
 /// Facts that are remembered; beyond, all are forgotten, and looked up instead.
 const MOST: usize = 100_000;
