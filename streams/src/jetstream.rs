@@ -278,7 +278,12 @@ impl Broker for JetStream {
     }
 
     async fn hints(&self, subject: &str) -> Result<BoxStream<'static, ()>, Error> {
-        let messages = self.client.subscribe(subject.to_owned()).await.map_err(unavailable)?;
+        let asked = async {
+            let messages = self.client.subscribe(subject.to_owned()).await.map_err(unavailable)?;
+            self.taken().await?;
+            Ok(messages)
+        };
+        let messages = self.refusals.or(&[subject.to_owned()], asked).await?;
         Ok(messages.map(drop).boxed())
     }
 

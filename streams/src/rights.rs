@@ -76,6 +76,8 @@ pub fn of_worker(user: &str, further: &[String]) -> Rights {
         publish.extend([api("CONSUMER.LIST", of), api("CONSUMER.NAMES", of)]);
         publish.push(api("CONSUMER.CREATE", &format!("{of}.*.{}", subject::facts(phase))));
         subscribe.push(subject::facts(phase));
+        // Who waits for a seat is hinted at each run that is over.
+        subscribe.extend(phase.next().map(subject::facts));
     }
     Rights { publish, subscribe }
 }

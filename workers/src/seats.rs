@@ -118,9 +118,9 @@ impl Seats {
     }
 
     /// The same for one that is not begun with now, as when somebody holds it; one whose agent may
-    /// run keeps its seat.
+    /// run keeps its seat, and so does one that another worker has taken over meanwhile.
     pub(crate) async fn give_back(&self, workspace: &str, job: JobId) -> Result<(), Error> {
-        if self.limits.of(workspace).is_none() || self.is_begun(job).await? {
+        if self.limits.of(workspace).is_none() || self.is_claimed(job).await? {
             return Ok(());
         }
         self.remove(workspace, &[job]).await
@@ -167,9 +167,18 @@ impl Seats {
 
     /// Whether a job's agent was started, and its run is not known to be over.
     async fn is_begun(&self, job: JobId) -> Result<bool, Error> {
+        Ok(self.claim(job).await?.is_some_and(|claim| claim.started && !claim.done))
+    }
+
+    /// Whether a worker has a job in hand.
+    async fn is_claimed(&self, job: JobId) -> Result<bool, Error> {
+        let is_held = |claim: Claim| !(claim.done || claim.settled || claim.released);
+        Ok(self.claim(job).await?.is_some_and(is_held))
+    }
+
+    async fn claim(&self, job: JobId) -> Result<Option<Claim>, Error> {
         let entry = self.broker.get(Bucket::Claims, &claim::agent_key(job)).await?;
-        let claim = entry.and_then(|entry| serde_json::from_slice::<Claim>(&entry.value).ok());
-        Ok(claim.is_some_and(|claim| claim.started && !claim.done))
+        Ok(entry.and_then(|entry| serde_json::from_slice(&entry.value).ok()))
     }
 
     fn may_clear(&self, workspace: &str) -> bool {

@@ -37,6 +37,11 @@ pub trait Step: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// Called for such a job that is taken up again, before anything new is begun with.
+    async fn takes_up(&self, _workspace: &str, _job: JobId) -> Result<(), StepError> {
+        Ok(())
+    }
+
     /// Called once the produced fact is stored; tidies up. It is called until it went well, or
     /// until the fact is gone.
     async fn settled(&self, _job: &Context) -> Result<(), StepError> {

@@ -52,5 +52,5 @@ fn a_worker_has_these_rights() {
         "$JS.API.CONSUMER.CREATE.JOBS.*.jobs.staged.>",
     ];
     assert_eq!(publish, expected);
-    assert_eq!(subscribe, ["_INBOX_errand-worker.>", "jobs.staged.>"]);
+    assert_eq!(subscribe, ["_INBOX_errand-worker.>", "jobs.staged.>", "jobs.invoked.>"]);
 }

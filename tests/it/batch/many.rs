@@ -60,7 +60,7 @@ impl Client {
         }
     }
 
-    async fn killed_at(mut self, entries: usize, within: Duration) -> u64 {
+    async fn until_killed_at(mut self, entries: usize, within: Duration) -> u64 {
         let ended = self.reaches(entries, within).await;
         assert_eq!(ended, None, "it is not done yet");
         send(self.child.id(), Signal::KILL);
@@ -92,12 +92,13 @@ async fn a_batch_of_many_lines_survives_two_kills() {
     let directory = platform.scratch().join("results");
 
     let began = Instant::now();
-    let first = Client::start(&platform, &file, &directory).killed_at(lines / 5, within).await;
+    let first =
+        Client::start(&platform, &file, &directory).until_killed_at(lines / 5, within).await;
     let server = resident_mib(platform.pid());
     platform.kill().await;
     platform.start_again(Options { slots: SLOTS, ..Options::default() });
     let second = Client::start(&platform, &file, &directory);
-    let second = second.killed_at(lines * 3 / 5, within).await;
+    let second = second.until_killed_at(lines * 3 / 5, within).await;
     let mut last = Client::start(&platform, &file, &directory);
     let status = last.reaches(usize::MAX, within).await.expect("it ends");
     let took = began.elapsed();

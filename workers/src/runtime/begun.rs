@@ -63,6 +63,9 @@ async fn take_up<S: Step>(
         let (stream, subject) = (StreamName::of(S::In::PHASE), subject::fact_of(S::In::PHASE, job));
         let Some(fact) = runtime.broker.next(stream, &subject, 0).await? else { continue };
         tracing::info!(job.id = %job, step = %S::NAME, "goes on with what was begun here");
+        if let Ok(of) = subject::parse_fact(&fact.subject) {
+            step.takes_up(&of.workspace, job).await?;
+        }
         // What runs already goes on also where there is no slot for it, and is then in line for
         // the next one, before anything new: asked once, it has its place there.
         let mut slot = Box::pin(Arc::clone(slots).acquire_owned());

@@ -127,6 +127,11 @@ impl Step for Invoke {
         claims::begun_here(&self.claims, &*self.executor).await
     }
 
+    /// It has a seat, whatever a limit says that is new: others wait for it.
+    async fn takes_up(&self, workspace: &str, job: JobId) -> Result<(), StepError> {
+        Ok(self.seats.take(workspace, job).await.map(drop)?)
+    }
+
     async fn settled(&self, job: &Context) -> Result<(), StepError> {
         claims::finish(&self.claims, job.job).await?;
         self.seats.leave(&job.workspace, job.job).await?;
