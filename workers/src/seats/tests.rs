@@ -39,7 +39,11 @@ impl Scene {
     }
 
     async fn begun(&self, job: JobId) {
-        let claim = Claim { started: true, ..Claim::new("here", "me") };
+        self.claimed(job, true).await;
+    }
+
+    async fn claimed(&self, job: JobId, started: bool) {
+        let claim = Claim { started, ..Claim::new("here", "me") };
         let value = serde_json::to_vec(&claim).expect("it has a form");
         let key = claim::agent_key(job);
         self.broker.create(Bucket::Claims, &key, value.into()).await.expect("it is written");
@@ -111,4 +115,14 @@ async fn the_seats_of_dead_workers_are_taken_once_their_jobs_are_past_their_run(
     assert!(!seats.is_free(WORKSPACE).await.expect("it answers"), "not looked for at each look");
     tokio::time::advance(CLEAR).await;
     assert!(seats.is_free(WORKSPACE).await.expect("it answers"));
+}
+
+#[tokio::test]
+async fn whoever_lost_a_job_gives_its_seat_to_nobody() {
+    let scene = scene(1);
+    let [taken_over, next] = [JobId::new(), JobId::new()];
+    assert!(scene.take(taken_over).await);
+    scene.claimed(taken_over, false).await;
+    scene.seats.give_back(WORKSPACE, taken_over).await.expect("it answers");
+    assert!(!scene.take(next).await, "the one who took it over is about to start");
 }
