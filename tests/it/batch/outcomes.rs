@@ -122,8 +122,9 @@ async fn a_batch_that_is_interrupted_says_how_to_go_on_and_its_jobs_go_on() {
     let file = specs(&platform, ["one", "two"].map(|name| line("patient", name, json!({}))));
     let directory = platform.scratch().join("out");
     let words = ["batch", "run", word(&file), "-o", word(&directory), "--concurrency", "1"];
+    let words = [&words[..], &["--retry-failed", "timeout,worker_lost"]].concat();
     let mut command = platform.cli();
-    let child = command.args(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let child = command.args(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let child = child.expect("errand runs");
     let active = || async {
         let one = run(&platform, &["jobs", "get-status", "one"]);
@@ -134,7 +135,11 @@ async fn a_batch_that_is_interrupted_says_how_to_go_on_and_its_jobs_go_on() {
     let ended = child.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(130), "{ended:?}");
     let said = text(ended.stderr);
-    let advice = format!("`errand batch run {} -o {} --resume`", word(&file), word(&directory));
+    let advice = format!(
+        "`errand batch run '{}' -o '{}' --resume --concurrency 1 --retry-failed timeout,worker_lost`",
+        word(&file),
+        word(&directory)
+    );
     assert!(said.contains(&advice), "{said}");
     let status = printed(&platform, &["jobs", "get-status", "one"]);
     assert_eq!(status["status"], "active", "{status}");
