@@ -72,7 +72,9 @@ fn case_b2_a_storm_of_forks_is_bounded_and_leaves_no_survivor() {
 
     let done = cancelled_after_2_seconds(Scene::new(STORM).in_group(BOUNDED), |group| {
         let current = file(group, "pids.current").expect("there is a limit");
-        assert!(current.parse::<u64>().is_ok_and(|count| count <= 60), "{current}");
+        // The kernel counts a fork before it refuses it: one on each processor may be in there.
+        let most = 60 + std::thread::available_parallelism().map_or(1, usize::from);
+        assert!(current.parse::<usize>().is_ok_and(|count| count <= most), "{current}");
         group.usage().refused_forks > 0
     });
     done.assert_group_is_gone();
