@@ -29,7 +29,7 @@ mod workspaces;
 use std::sync::Arc;
 
 pub use agents::{Agent, Agents, NewAgent};
-pub use batches::{Batch, Batches, Member, NewBatch, Progress, Refusal, Tally};
+pub use batches::{Batch, Batches, Member, NewBatch, Progress, Refusal, SEAL_AFTER_SECONDS, Tally};
 pub use blobs::{Blobs, Pins};
 pub use environments::{Environment, EnvironmentKind, Environments, NewEnvironment};
 pub use error::Error;

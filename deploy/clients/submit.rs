@@ -1,6 +1,5 @@
 //! Submits a spec, follows its job to the end, downloads a result: `submit < spec.json`
 use futures_util::StreamExt;
-
 #[tokio::main]
 async fn main() -> Result<(), async_nats::Error> {
     let env = |name: &str| std::env::var(name).unwrap_or_default();
@@ -12,8 +11,9 @@ async fn main() -> Result<(), async_nats::Error> {
     let mut changes = nc.subscribe(format!("changes.{job}")).await?;
     let fact = format!(r#"{{"spec": {}}}"#, std::io::read_to_string(std::io::stdin())?);
     let receipt = nc.request(format!("jobs.submitted.{job}"), fact.into()).await?;
-    println!("{}", String::from_utf8_lossy(&receipt.payload));
-    let mut told = serde_json::Value::Null;
+    let mut told: serde_json::Value = serde_json::from_slice(&receipt.payload)?;
+    println!("{told}");
+    told["error"].is_null().then_some(()).ok_or(told.to_string())?;
     while !["completed", "cancelled", "error"].iter().any(|end| told["status"] == *end) {
         // A change says when to look; after a while without one, one may have been missed.
         let _ = tokio::time::timeout(std::time::Duration::from_secs(5), changes.next()).await;

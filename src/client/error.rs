@@ -94,6 +94,11 @@ impl Error {
         }
     }
 
+    /// Whether the server lives and has no room just now.
+    pub fn is_for_want_of_room(&self) -> bool {
+        matches!(self, Self::Refused { status, .. } if *status == StatusCode::SERVICE_UNAVAILABLE)
+    }
+
     /// Whether the request may have been carried out and the answer be lost: broken off, or held
     /// back by a gateway that got none.
     pub(super) fn is_lost_answer(&self) -> bool {

@@ -8,6 +8,7 @@
 mod lines;
 
 use std::convert::Infallible;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ use super::list::{Pairs, TooSmall};
 use super::{auth, range, workspaces};
 use crate::auth::Caller;
 use crate::catalog::{Violation, refs};
-use crate::records::{Batch, Job, NewBatch, NewJob, Refusal};
+use crate::records::{Batch, Job, NewBatch, NewJob, Refusal, SEAL_AFTER_SECONDS};
 use lines::{Line, Lines};
 
 /// In this header an answer says the name of its batch.
@@ -42,9 +43,6 @@ const AT_ONCE: usize = 16;
 /// How long a line waits for room in the queue, and how long between two looks.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(250);
-
-/// How long a batch waits for its next line unless it is told otherwise.
-const SEAL_AFTER_SECONDS: u32 = 15 * 60;
 
 /// The longest name of a batch's key: the number of a line follows it.
 const LONGEST_KEY: usize = 240;
@@ -109,12 +107,15 @@ fn outcomes(intake: Intake, lines: Lines) -> impl Stream<Item = Value> {
     stream::unfold(lines, move |mut lines| {
         let (intake, room) = (reader.clone(), room.clone());
         async move {
+            let before = lines.last;
             match lines.next().await {
                 Ok(Some(line)) => {
+                    intake.note_blank(before + 1..line.number).await;
                     let permit = take_room(room, &line).await;
                     Some(((line, permit), lines))
                 }
                 Ok(None) => {
+                    intake.note_blank(before + 1..lines.number + 1).await;
                     intake.end(lines.last).await;
                     None
                 }
@@ -215,6 +216,18 @@ impl Intake {
         if let Err(error) = self.api.records.batches().refuse(&self.batch, refusal).await {
             let batch = &self.batch.name;
             tracing::warn!(batch, line, %error, "a refused line is not noted");
+        }
+    }
+
+    /// Blank lines have come, too, although nothing comes of them.
+    async fn note_blank(&self, lines: Range<u32>) {
+        if lines.is_empty() {
+            return;
+        }
+        let noted = self.api.records.batches().skip(&self.batch, lines.clone()).await;
+        if let Err(error) = noted {
+            let batch = &self.batch.name;
+            tracing::warn!(batch, ?lines, %error, "blank lines are not noted");
         }
     }
 

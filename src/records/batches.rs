@@ -2,6 +2,9 @@
 //! own: how far it is follows from its jobs, the lines that were refused, and the clock. The jobs
 //! themselves are made and kept like all others.
 
+mod received;
+pub(super) use received::{came, found};
+
 use std::collections::BTreeMap;
 
 use futures_util::FutureExt;
@@ -9,11 +12,14 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::AnyConnection;
 use streams::code::Code;
 use streams::id::JobId;
-use streams::outcome::{Outcome, Status, bounded};
+use streams::outcome::{Outcome, Status};
 
 use super::named::Named;
 use super::statement::{Row, assembled, places, sql};
 use super::{Error, Listed, Records, Result, Select, fresh_id};
+
+/// How long a batch waits for its next line unless it is told otherwise.
+pub const SEAL_AFTER_SECONDS: u32 = 15 * 60;
 
 /// A batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,9 +64,9 @@ pub struct Tally {
     pub jobs: BTreeMap<(&'static str, Option<&'static str>), u64>,
     /// The lines that were refused.
     pub refused: u64,
-    /// The last line that came.
-    pub received: u32,
-    /// When it came.
+    /// How many lines came, blank ones too.
+    pub received: u64,
+    /// When the last one did that is not blank.
     pub last_at: Option<Timestamp>,
 }
 
@@ -131,25 +137,6 @@ impl Batches<'_> {
             .await
     }
 
-    /// Notes that a line was refused.
-    pub async fn refuse(&self, batch: &Batch, refusal: Refusal) -> Result<()> {
-        self.0
-            .write((batch.id.clone(), refusal), |(id, refusal), db| {
-                let noted = sql("INSERT INTO batch_refusals
-                         (batch, line, http_status, detail, refused_at)
-                     VALUES ($1, $2, $3, $4, $5) ON CONFLICT (batch, line) DO UPDATE
-                     SET http_status = excluded.http_status, detail = excluded.detail,
-                         refused_at = excluded.refused_at")
-                .text(id)
-                .int(refusal.line)
-                .int(refusal.http_status)
-                .text(&bounded(refusal.detail.replace('\0', "\\0")))
-                .time(Timestamp::now());
-                async move { noted.run(db).await.map(drop) }.boxed()
-            })
-            .await
-    }
-
     /// Finds one.
     pub async fn get(&self, workspace: &str, name: &str) -> Result<Batch> {
         ROWS.get(self.0.reads(), workspace, name).await
@@ -164,25 +151,24 @@ impl Batches<'_> {
     pub async fn tally(&self, batch: &Batch) -> Result<Tally> {
         let mut tally = Tally::default();
         let counted = assembled(format!(
-            "SELECT status, outcome, COUNT(*) AS jobs, MAX(batch_line) AS last_line,
-                 MAX(created_at) AS last_at
-             FROM jobs WHERE {NEWEST} GROUP BY status, outcome"
+            "SELECT status, outcome, COUNT(*) AS jobs, MAX(created_at) AS last_at FROM jobs
+             WHERE {NEWEST} GROUP BY status, outcome"
         ));
         let counted = counted.texts([&*batch.workspace, &batch.name]);
         for row in counted.all(self.0.reads()).await? {
             let status: Status = row.word("status")?;
             let place = (status.as_str(), code(&row, status).map(Code::as_str));
             *tally.jobs.entry(place).or_default() += row.number::<u64>("jobs")?;
-            tally.came(&row)?;
+            tally.last_at = tally.last_at.max(row.optional_time("last_at")?);
         }
-        let refused = sql("SELECT COUNT(*) AS refused, MAX(line) AS last_line,
-                 MAX(refused_at) AS last_at
+        let refused = sql("SELECT COUNT(*) AS refused, MAX(refused_at) AS last_at
              FROM batch_refusals WHERE batch = $1 AND NOT EXISTS (
                  SELECT 1 FROM jobs WHERE workspace = $2 AND jobs.batch = $3 AND batch_line = line)");
         let refused = refused.texts([&*batch.id, &batch.workspace, &batch.name]);
         let row = refused.row(self.0.reads()).await?;
         tally.refused = row.number("refused")?;
-        tally.came(&row)?;
+        tally.last_at = tally.last_at.max(row.optional_time("last_at")?);
+        tally.received = self.received(batch).await?;
         Ok(tally)
     }
 
@@ -210,17 +196,9 @@ impl Batches<'_> {
 }
 
 impl Tally {
-    fn came(&mut self, row: &Row) -> Result<()> {
-        if row.optional_int("last_line")?.is_some() {
-            self.received = self.received.max(row.number("last_line")?);
-            self.last_at = self.last_at.max(row.optional_time("last_at")?);
-        }
-        Ok(())
-    }
-
     /// How far the batch is.
     pub fn progress(&self, batch: &Batch, now: Timestamp) -> Progress {
-        if batch.expected.is_some_and(|expected| self.received >= expected) {
+        if batch.expected.is_some_and(|expected| self.received >= expected.into()) {
             return Progress::Complete;
         }
         let last = self.last_at.map_or(batch.updated_at, |at| at.max(batch.updated_at));

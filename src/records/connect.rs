@@ -29,6 +29,7 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("batches", include_str!("migrations/0008_batches.sql")),
     ("queue", include_str!("migrations/0009_queue.sql")),
     ("notifications", include_str!("migrations/0010_notifications.sql")),
+    ("batch_lines", include_str!("migrations/0011_batch_lines.sql")),
 ];
 
 /// The workspaces that are always there.

@@ -11,7 +11,7 @@ use streams::status::StatusMessage;
 use super::jobs::{NewJob, ask, insert};
 use super::projection::{Change, apply, in_order};
 use super::statement::sql;
-use super::{Records, Result, fresh_id};
+use super::{Records, Result, batches, fresh_id};
 
 /// All that is told of a job.
 #[derive(Clone, Debug)]
@@ -65,6 +65,7 @@ async fn rebuild(told: &Told, db: &mut AnyConnection) -> Result<Rebuilt> {
     .time(Timestamp::now())
     .run(&mut *db)
     .await?;
+    batches::found(&told.new, db).await?;
     let made = insert(&told.new, db).await?;
     if !made && sql("SELECT id FROM jobs WHERE id = $1").text(&id).one(&mut *db).await?.is_none() {
         return Ok(Rebuilt::NameTaken);

@@ -22,8 +22,7 @@ use streams::id::{Attempt, JobId};
 use streams::outcome::Outcome;
 use streams::phase::Phase;
 use streams::snapshot::QueueLimit;
-use streams::subject;
-use streams::topology::{Bucket, StreamName};
+use streams::topology::Bucket;
 
 pub use lost::LostClaims;
 pub use unattended::finish;
@@ -31,7 +30,7 @@ pub use vanished::{give_up, is_vanished};
 
 use crate::ends::Ends;
 use crate::holds::Holds;
-use crate::runtime::put;
+use crate::runtime::{put, stands};
 
 /// The sentence of every cancelled job.
 pub(crate) const CANCELLED: &str = "the job was cancelled";
@@ -121,16 +120,6 @@ async fn settle(
     }
     put(&**broker, &before.with(Invoked::passed_on(outcome))).await?;
     Holds::new(Arc::clone(broker)).drop_of_ended(job).await
-}
-
-async fn stands(
-    broker: &dyn Broker,
-    phase: Phase,
-    workspace: &str,
-    job: JobId,
-) -> Result<bool, Error> {
-    let subject = subject::fact(phase, workspace, job);
-    Ok(broker.last(StreamName::of(phase), &subject).await?.is_some())
 }
 
 /// Settles the claim, so that no worker ever starts the agent; `false` when one has, or may have.

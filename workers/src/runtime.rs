@@ -3,7 +3,7 @@
 
 mod begun;
 mod deliver;
-pub(crate) use deliver::put;
+pub(crate) use deliver::{put, stands};
 mod keepalive;
 mod slots;
 

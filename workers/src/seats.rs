@@ -13,18 +13,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::stream;
+use futures_util::{StreamExt, TryStreamExt};
 use streams::broker::{Broker, Error};
 use streams::claim::{self, Claim};
 use streams::id::JobId;
 use streams::phase::Phase;
 use streams::seats::{self, Seated};
-use streams::subject;
-use streams::topology::{Bucket, StreamName};
+use streams::topology::Bucket;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::runtime::stands;
+
 /// How often those who are past their run are looked for, at the most.
 const CLEAR: Duration = Duration::from_secs(3);
+
+/// Jobs of which that is asked at once.
+const AT_ONCE: usize = 16;
 
 /// How often a record that others change meanwhile is read again before the caller comes back.
 const TRIES: usize = 16;
@@ -128,12 +134,10 @@ impl Seats {
 
     /// Takes the seats of jobs that are past their run, and whose workers could not say so.
     async fn clear(&self, workspace: &str) -> Result<(), Error> {
-        let mut past = Vec::new();
-        for job in self.read(workspace).await?.0.jobs {
-            if self.is_past(workspace, job).await? {
-                past.push(job);
-            }
-        }
+        let jobs = stream::iter(self.read(workspace).await?.0.jobs);
+        let past = jobs.map(async |job| Ok((job, self.is_past(workspace, job).await?)));
+        let past: Vec<_> = past.buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
+        let past: Vec<_> = past.into_iter().filter_map(|(job, is)| is.then_some(job)).collect();
         match past.is_empty() {
             true => Ok(()),
             false => self.remove(workspace, &past).await,
@@ -158,10 +162,7 @@ impl Seats {
 
     /// Whether the fact after a job's run stands, or nothing of the job any more.
     async fn is_past(&self, workspace: &str, job: JobId) -> Result<bool, Error> {
-        let stands = async |phase: Phase| {
-            let subject = subject::fact(phase, workspace, job);
-            Ok::<_, Error>(self.broker.last(StreamName::of(phase), &subject).await?.is_some())
-        };
+        let stands = |phase| stands(&*self.broker, phase, workspace, job);
         Ok(stands(Phase::Invoked).await? || !stands(Phase::Staged).await?)
     }
 

@@ -79,6 +79,8 @@ impl Run {
             directory,
             extent,
             kept_back: None,
+            waiting_for_room: Vec::new(),
+            read: 0,
             all_read: false,
             on_their_way: BTreeMap::new(),
             retried: BTreeSet::new(),
@@ -120,6 +122,10 @@ struct Batch<'s> {
     lines: Lines,
     /// What could not be sent because the server had no room.
     kept_back: Option<Chunk>,
+    /// The entries of jobs that could not be run once more for the same reason.
+    waiting_for_room: Vec<Value>,
+    /// The number of the last line of the file that was read.
+    read: u32,
     /// Whether the file was read to its end.
     all_read: bool,
     /// The lines whose jobs go on, each with the names of its earlier jobs.
@@ -132,7 +138,7 @@ impl Batch<'_> {
     async fn drive(mut self) -> anyhow::Result<Exit> {
         let mut bar = Bar::new(self.session.out, self.counts().done);
         let mut pause = PAUSES.0;
-        while !self.all_read || self.kept_back.is_some() || !self.on_their_way.is_empty() {
+        while self.goes_on() {
             let sent = self.send().await?;
             let ended = self.look().await?;
             bar.show(&self.counts());
@@ -155,6 +161,11 @@ impl Batch<'_> {
             "exit_code": exit.code(),
         }));
         Ok(exit)
+    }
+
+    fn goes_on(&self) -> bool {
+        let waits_for_room = self.kept_back.is_some() || !self.waiting_for_room.is_empty();
+        !self.all_read || waits_for_room || !self.on_their_way.is_empty()
     }
 
     fn counts(&self) -> Counts {

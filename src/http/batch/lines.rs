@@ -23,7 +23,7 @@ pub(super) struct Lines {
     /// The beginning of the line that is being read, unless it is too long.
     begun: Option<Vec<u8>>,
     /// The number of the line that was read last.
-    number: u32,
+    pub(super) number: u32,
     /// The number of the last line that is not blank.
     pub(super) last: u32,
 }

@@ -101,39 +101,42 @@ async fn case_t1_each_line_has_its_outcome_and_a_retry_makes_no_second_job() {
 }
 
 /// A request whose lines come one by one.
-struct Sending {
+pub(super) struct Sending {
     lines: mpsc::Sender<io::Result<String>>,
     response: reqwest::Response,
     came: String,
 }
 
 impl Sending {
-    async fn start(api: &Harness, query: &str) -> Self {
+    pub(super) async fn start(api: &Harness, query: &str, token: Option<&str>) -> Self {
         let (lines, coming) = mpsc::channel(1);
         let coming =
             stream::unfold(coming, async |mut coming| Some((coming.recv().await?, coming)));
         let request = reqwest::Client::new().post(format!("{}{}?{query}", api.url, batches()));
+        let request = token.into_iter().fold(request, |it, token| it.bearer_auth(token));
         let request = request.body(reqwest::Body::wrap_stream(coming));
         let response = request.send().await.expect("it answers while lines still come");
         assert_eq!(response.status(), 200);
         Self { lines, response, came: String::new() }
     }
 
-    /// Sends a line and waits for its outcome.
-    async fn send(&mut self, line: String) {
+    /// Sends a line; its outcome.
+    pub(super) async fn send(&mut self, line: String) -> Value {
         self.lines.send(Ok(format!("{line}\n"))).await.expect("it is taken");
         let before = self.came.lines().count();
         while self.came.lines().count() == before || !self.came.ends_with('\n') {
             let chunk = self.response.chunk().await.expect("it goes on").expect("an outcome");
             self.came.push_str(str::from_utf8(&chunk).expect("text"));
         }
+        let last = self.came.lines().last().expect("an outcome");
+        serde_json::from_str(last).expect("JSON")
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn case_t2_a_batch_whose_client_died_is_given_up_and_can_be_gone_on_with() {
     for api in furnished().await {
-        let mut sending = Sending::start(&api, "group=half&lines=100&seal_after=3600").await;
+        let mut sending = Sending::start(&api, "group=half&lines=100&seal_after=3600", None).await;
         for number in 1..=40 {
             sending.send(line(number)).await;
         }
@@ -158,6 +161,31 @@ async fn case_t2_a_batch_whose_client_died_is_given_up_and_can_be_gone_on_with()
         assert_eq!(outcomes(&api, "group=half&first=41", None, rest).await.len(), 60);
         let shown = counted(&api, "half").await;
         assert_eq!((&shown["state"], &shown["jobs"]), (&json!("complete"), &json!(100)), "{shown}");
+    }
+}
+
+/// Lines may come in parts, in any order and more than once, and jobs of theirs be deleted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_is_complete_once_each_of_its_lines_came() {
+    for api in furnished().await {
+        let state = async || {
+            let shown = counted(&api, "parts").await;
+            (shown["state"].clone(), shown["received"].clone(), shown["jobs"].clone())
+        };
+        let later = format!("\n\n{}\n{}\n\n", line(6), line(7));
+        for _ in 0..2 {
+            outcomes(&api, "group=parts&lines=8&first=4", None, later.clone()).await;
+            assert_eq!(state().await, (json!("open"), json!(5), json!(2)));
+        }
+        let wrong = format!("{}\n{{\n\n", line(1));
+        let first = outcomes(&api, "group=parts&lines=8", None, wrong).await;
+        assert_eq!(state().await, (json!("complete"), json!(8), json!(3)));
+        outcomes(&api, "group=parts&lines=8&first=2", None, line(2)).await;
+        assert_eq!(state().await, (json!("complete"), json!(8), json!(4)));
+        let name = first[0]["job"]["name"].as_str().expect("a name");
+        api.records.project(&story(id(&first[0]), &Outcome::Succeeded)).await.expect("it ended");
+        api.send("DELETE", &format!("{JOBS}/{name}"), None).await.status_is(204);
+        assert_eq!(state().await, (json!("complete"), json!(8), json!(3)));
     }
 }
 

@@ -13,8 +13,8 @@ use streams::phase::Phase;
 use streams::snapshot::Snapshot;
 
 use super::{Job, Jobs, read, whole};
-use crate::records::Result;
 use crate::records::statement::{Row, Statement, sql};
+use crate::records::{Result, batches};
 
 /// A job to be admitted.
 #[derive(Clone, Debug, PartialEq)]
@@ -166,7 +166,10 @@ pub(in crate::records) async fn insert(new: &NewJob, db: &mut AnyConnection) -> 
         .text(&id)
         .optional_json(new.snapshot.as_ref().ok())
         .json(&new.request)
-        .run(db)
+        .run(&mut *db)
         .await?;
+    if let Some(line) = &new.batch {
+        batches::came(&new.workspace, line, db).await?;
+    }
     Ok(true)
 }

@@ -17,6 +17,9 @@ use crate::records::*;
 /// How many migrations the release had.
 const RELEASE: usize = 5;
 
+/// How many there were before the lines of batches were noted.
+const BEFORE_BATCH_LINES: usize = 10;
+
 /// Its admission.
 const INSERT_JOB: &str =
     "INSERT INTO jobs (id, attempt_id, name, workspace, project, description, source,
@@ -66,10 +69,15 @@ fn every_migration_that_is_written_is_applied() {
 
 /// A database as the release left it.
 async fn released(url: &str) -> AnyPool {
+    migrated(url, RELEASE).await
+}
+
+/// A database after so many migrations.
+async fn migrated(url: &str, migrations: usize) -> AnyPool {
     open_drivers();
     let url = if url.starts_with("sqlite") { format!("{url}?mode=rwc") } else { url.to_owned() };
     let pool = AnyPoolOptions::new().max_connections(1).connect(&url).await.expect("it opens");
-    migrate_to(&pool, RELEASE).await.expect("the release's tables are made");
+    migrate_to(&pool, migrations).await.expect("its tables are made");
     pool
 }
 
@@ -149,6 +157,40 @@ async fn a_migration_is_short_and_leaves_the_old_program_working(url: &str) {
     records.close().await;
 }
 
+/// A batch whose last line had come was complete, whatever lines had been blank.
+async fn batches_are_as_complete_as_they_were(url: &str) {
+    let old = migrated(url, BEFORE_BATCH_LINES).await;
+    for name in ["whole", "half"] {
+        let made = sqlx::query(
+            "INSERT INTO batches (id, name, workspace, submission_key, expected,
+                 seal_after_seconds, created_at, updated_at)
+             VALUES ($1, $1, 'default', $1, 5, 60, 0, 0)",
+        );
+        made.bind(name).execute(&old).await.expect("it is made");
+        for line in [1_i64, if name == "whole" { 5 } else { 3 }] {
+            let job = admitted(&old, &format!("{name}-{line}")).await.to_string();
+            let of = sqlx::query("UPDATE jobs SET batch = $1, batch_line = $2 WHERE id = $3");
+            of.bind(name).bind(line).bind(job).execute(&old).await.expect("it is of the batch");
+        }
+        let refused = sqlx::query(
+            "INSERT INTO batch_refusals (batch, line, http_status, detail, refused_at)
+             VALUES ($1, 2, 422, '{}', 0)",
+        );
+        refused.bind(name).execute(&old).await.expect("it is noted");
+    }
+    old.close().await;
+    let records = Records::connect(url).await.expect("it is brought up to date");
+    for (name, received, progress) in
+        [("whole", 5, Progress::Complete), ("half", 3, Progress::Incomplete)]
+    {
+        let batch = records.batches().get("default", name).await.expect("it is there");
+        let tally = records.batches().tally(&batch).await.expect("it is counted");
+        let late = jiff::Timestamp::MAX;
+        assert_eq!((tally.received, tally.progress(&batch, late)), (received, progress), "{name}");
+    }
+    records.close().await;
+}
+
 async fn released_again(url: &str) -> AnyPool {
     AnyPoolOptions::new().max_connections(1).connect(url).await.expect("it opens")
 }
@@ -175,4 +217,12 @@ async fn case_m2_a_hundred_thousand_jobs_are_migrated_on_sqlite() {
 async fn case_m2_a_hundred_thousand_jobs_are_migrated_on_postgresql() {
     let server = postgres::Server::start();
     a_migration_is_short_and_leaves_the_old_program_working(&server.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_are_as_complete_as_they_were_on_both_databases() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    batches_are_as_complete_as_they_were(&url(&directory)).await;
+    let server = postgres::Server::start();
+    batches_are_as_complete_as_they_were(&server.url()).await;
 }

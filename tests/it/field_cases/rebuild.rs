@@ -15,6 +15,7 @@ use crate::harness::{Api, Database, Job, Parts, Postgres, eventually, script_age
 
 const SOON: Duration = Duration::from_secs(120);
 const EXECUTE: &str = "/apis/agents/v2/workspaces/default/jobs/execute";
+const BATCHES: &str = "/apis/agents/v2/workspaces/default/jobs/execute:batch";
 const JOBS: &str = "/apis/jobs/v2/workspaces/default/jobs";
 
 /// Jobs of several ends, all ended.
@@ -162,6 +163,12 @@ async fn records_are_made_anew(database: Database) {
     assert_eq!(status, StatusCode::OK);
     held.reaches("paused", SOON).await;
     jobs.push(held);
+    let line = json!({"spec": {"agent": script_agent(), "input": ""}});
+    let (_, in_batch) =
+        api.ask(Method::POST, &format!("{BATCHES}?group=nightly"), Some(line)).await;
+    let in_batch = Job::new(api.clone(), &in_batch["job"]);
+    in_batch.reaches_phase(Phase::Staged, SOON).await;
+    jobs.push(in_batch);
     let before = everything(&api, &jobs, &others).await;
     second.stop().await;
 
@@ -182,6 +189,8 @@ async fn records_are_made_anew(database: Database) {
     assert_eq!(rebuilt(&parts, &anew), [("kept".to_owned(), all)], "again it changes nothing");
     let (status, _) = api.ask(Method::GET, &path, None).await;
     assert_eq!(status, StatusCode::NOT_FOUND, "what was deleted stays so");
+    let batch = api.get(&format!("{BATCHES}/nightly")).await;
+    assert_eq!((&batch["received"], &batch["jobs"]), (&json!(1), &json!(1)), "{batch}");
 
     // They are jobs as any other: they go on, and one that is deleted is not made again.
     for job in &jobs {

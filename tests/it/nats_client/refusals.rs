@@ -5,8 +5,14 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use streams::broker::{Broker, Expect, Publication};
 use streams::id::JobId;
+use streams::jetstream::JetStream;
+use streams::phase::Phase;
+use streams::subject;
+use streams::topology::Limits;
 
+use super::{Client, python, rust, written};
 use crate::harness::{Came, Database, Plain, Team, eventually, script_agent};
 
 const JOBS: &str = "/apis/jobs/v2/workspaces/default/jobs";
@@ -168,4 +174,34 @@ async fn bytes_that_are_no_submission_make_no_job() {
 
 fn inbox() -> String {
     format!("_INBOX.{}", uuid::Uuid::now_v7().simple())
+}
+
+/// A queue that is full says so in its receipt: no client waits for a job that does not exist.
+#[tokio::test]
+async fn a_client_whose_submission_has_no_room_ends_with_the_words_of_the_queue() {
+    let team = Team::of(&["default"], Database::Sqlite).await;
+    let small = Limits { intake_max_bytes: 16 * 1024, ..Limits::default() };
+    JetStream::connect(&team.login("errand").await, small).await.expect("nats answers");
+    // No worker takes anything away.
+    let server = team.parts.server();
+    let (broker, mut is_full) = (team.broker("errand").await, false);
+    for _ in 0..32 {
+        let publication = Publication {
+            subject: subject::fact(Phase::Submitted, "default", JobId::new()),
+            payload: json!({"spec": {}, "padding": "x".repeat(1024)}).to_string().into(),
+            message_id: None,
+            expect: Expect::Empty,
+            traceparent: None,
+        };
+        is_full |= broker.publish(publication).await.is_err();
+    }
+    assert!(is_full);
+    let spec = written(&team, &json!({"agent": script_agent(), "input": "x".repeat(1024)}));
+    let url = team.nats.url().await;
+    let job = JobId::new().to_string();
+    for command in [python("default", &spec, &job), rust("default", &spec)] {
+        let mut client = Client::run(&team, &server, command, "workspace-default", &url);
+        assert!(!client.process.wait().expect("it ends").success());
+        assert!(client.stderr().contains("maximum bytes exceeded"), "{}", client.stderr());
+    }
 }

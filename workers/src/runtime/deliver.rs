@@ -237,11 +237,19 @@ fn looks(delivery: &Delivery) -> u32 {
 /// if they were new. The facts of a finished job leave the streams in the order of the chain, so
 /// while this fact stands, a next one that does not stand was never there.
 async fn is_done<S: Step>(runtime: &Runtime, job: &Context) -> Result<bool, broker::Error> {
-    let stands = async |phase: Phase| {
-        let subject = subject::fact(phase, &job.workspace, job.job);
-        Ok(runtime.broker.last(StreamName::of(phase), &subject).await?.is_some())
-    };
+    let stands = |phase| stands(&*runtime.broker, phase, &job.workspace, job.job);
     Ok(stands(S::Out::PHASE).await? || !stands(S::In::PHASE).await?)
+}
+
+/// Whether a job's fact of a phase stands.
+pub(crate) async fn stands(
+    broker: &dyn Broker,
+    phase: Phase,
+    workspace: &str,
+    job: JobId,
+) -> Result<bool, broker::Error> {
+    let subject = subject::fact(phase, workspace, job);
+    Ok(broker.last(StreamName::of(phase), &subject).await?.is_some())
 }
 
 /// Stores the next fact. That it stands already is as good.

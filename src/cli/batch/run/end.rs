@@ -35,8 +35,9 @@ impl Batch<'_> {
             }
         }
         let any = !ended.is_empty();
-        for entry in self.fetch(ended).await? {
-            self.retry(&entry).await?;
+        let waiting = std::mem::take(&mut self.waiting_for_room);
+        for entry in self.fetch(ended).await?.iter().chain(&waiting) {
+            self.retry(entry).await?;
         }
         Ok(any)
     }
@@ -91,7 +92,7 @@ impl Batch<'_> {
         let code = entry["code"].as_str().and_then(|code| code.parse().ok());
         let is_wanted = code.is_some_and(|code| self.asked.retry_failed.contains(&code));
         let Some(job) = entry["job"].as_str().filter(|_| is_wanted) else { return Ok(()) };
-        if !self.retried.insert(line) {
+        if self.retried.contains(&line) {
             return Ok(());
         }
         let mut runs = entry["runs"].as_array().cloned().unwrap_or_default();
@@ -102,13 +103,19 @@ impl Batch<'_> {
         let rerun = async || client.submit(&path, &body, Some(key.clone())).await;
         let made = match self.server.call(rerun).await {
             Ok(made) => made,
+            Err(error) if error.is_for_want_of_room() => {
+                self.waiting_for_room.push(entry.clone());
+                return Ok(());
+            }
             Err(error) if matches!(error.exit(), Exit::Refused | Exit::NotFound) => {
                 let note = format!("line {line}: job '{job}' is not run once more: {error}");
                 self.session.out.note(&note);
+                self.retried.insert(line);
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
         };
+        self.retried.insert(line);
         self.directory.index.put(&json!({
             "line": line, "job": made["name"], "id": made["id"], "status": "created", "runs": runs,
         }))?;

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 const CHUNK_LINES: usize = 64;
 const CHUNK_BYTES: usize = 1024 * 1024;
 
-/// Lines that are sent together.
+/// Lines that are sent together, with the blank ones before each.
 #[derive(Default)]
 pub(super) struct Chunk {
     first: u32,
@@ -20,15 +20,12 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Adds a line. Where others lie before it that are not sent, blank ones keep their numbers.
-    fn add(&mut self, number: u32, line: &[u8]) {
-        match self.numbers.last() {
-            Some(last) => {
-                let between = (number - last - 1) as usize;
-                self.text.extend(std::iter::repeat_n(b'\n', between));
-            }
-            None => self.first = number,
+    /// Adds a line that comes so many blank ones after the last.
+    fn add(&mut self, number: u32, blank: u32, line: &[u8]) {
+        if self.numbers.is_empty() {
+            self.first = number - blank;
         }
+        self.text.extend(std::iter::repeat_n(b'\n', blank as usize));
         self.text.extend(line);
         self.text.push(b'\n');
         self.numbers.push(number);
@@ -85,13 +82,17 @@ impl Batch<'_> {
             && chunk.text.len() < CHUNK_BYTES
             && !self.all_read
         {
-            match self.lines.next()? {
-                Some((number, line)) => {
-                    if !self.is_known(number).await? {
-                        chunk.add(number, &line);
-                    }
-                }
-                None => self.all_read = true,
+            let Some((number, line)) = self.lines.next()? else {
+                self.all_read = true;
+                break;
+            };
+            let blank = number - self.read - 1;
+            self.read = number;
+            if !self.is_known(number).await? {
+                chunk.add(number, blank, &line);
+            } else if !chunk.numbers.is_empty() {
+                // A blank line in its place would say that it is one.
+                break;
             }
         }
         Ok(chunk)

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use super::*;
+use crate::http::tests::batch::Sending;
 
 const AT: &str = "/apis/jobs/v2/workspaces/default/jobs";
 
@@ -62,6 +63,21 @@ async fn a_revoked_token_is_refused_by_the_next_request() {
         tokio::time::timeout(Duration::from_secs(30), used).await.expect("its use is noted");
         api.records.tokens().revoke("ci").await.expect("it is revoked");
         api.as_token(&token, "GET", AT, None).await.status_is(401);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_is_revoked_while_lines_come_makes_no_further_job() {
+    for api in both().await {
+        let ci = token(&api, "ci", &[("default", Role::Admin)]).await;
+        let agents = format!("{AGENTS}/default/agents");
+        api.as_token(&ci, "POST", &agents, Some(agent("calc"))).await.status_is(201);
+        let mut sending = Sending::start(&api, "group=open", Some(&ci)).await;
+        let line = json!({"spec": {"agent": "calc", "input": "1"}}).to_string();
+        assert_eq!(sending.send(line.clone()).await["status"], 201);
+        api.records.tokens().revoke("ci").await.expect("it is revoked");
+        let refused = sending.send(line).await;
+        assert_eq!((&refused["line"], &refused["status"]), (&json!(2), &json!(401)), "{refused}");
     }
 }
 
