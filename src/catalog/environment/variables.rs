@@ -34,18 +34,19 @@ const RESERVED: [&str; 18] = [
     "PYTHONPATH",
 ];
 
-/// Prefixes of such variables.
-const RESERVED_PREFIXES: [&str; 5] =
-    ["ERRAND_", "NEMO_JOB_", "NEMO_WORKLOAD_", "NEMO_WORKFLOW_", "NHX_"];
+/// Prefixes of such variables. `LD_` is the dynamic loader's, which acts in the runner before that
+/// has confined itself.
+const RESERVED_PREFIXES: [&str; 6] =
+    ["ERRAND_", "LD_", "NEMO_JOB_", "NEMO_WORKLOAD_", "NEMO_WORKFLOW_", "NHX_"];
 
 /// Variables that the runner sets, or that would change what runs rather than what it knows.
 const OURS: [&str; 9] = [
     "FABRIC_ARTIFACTS",
     "FABRIC_HOME",
     "FABRIC_RUNTIME_ID",
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
     "HOME",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
     "PATH",
     "PYTHONHOME",
     "TMPDIR",

@@ -38,7 +38,8 @@ fn plain_variables() {
     check("MODE", "fast = yes", "");
     check("with-dash.and dot", "", "");
     check("FULL", &"x".repeat(MAX_VALUE_BYTES), "");
-    for reserved in ["NHX_X", "ERRAND_ANYTHING", "LD_PRELOAD", "PATH"] {
+    for reserved in ["NHX_X", "ERRAND_ANYTHING", "LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES", "PATH"]
+    {
         let expected =
             format!("Env var(s) {reserved} collide with reserved job env var name(s). Reserved");
         check(reserved, "1", &expected);

@@ -37,6 +37,8 @@ pub(super) enum Error {
     Version(u32),
     #[error("the variable {0:?} cannot be passed on: a name is not empty and has no `=` or NUL")]
     Variable(String),
+    #[error("the variable {0:?} cannot be passed on: it is the dynamic loader's; rename it")]
+    Loader(String),
     #[error(transparent)]
     Dirs(#[from] agent_dirs::Error),
     #[error("cannot {doing}: {source}")]
@@ -52,7 +54,7 @@ impl Error {
             | Self::Dirs(agent_dirs::Error::Create { source, .. }) => {
                 source.kind() == io::ErrorKind::StorageFull
             }
-            Self::Version(_) | Self::Variable(_) | Self::Dirs(_) => false,
+            Self::Version(_) | Self::Variable(_) | Self::Loader(_) | Self::Dirs(_) => false,
         };
         let failure = if full { Failure::DiskFull } else { Failure::AgentFailed };
         Raised::refused(failure, self.to_string())
@@ -70,6 +72,10 @@ pub(super) fn prepare(run: &RunDir) -> Result<Prepared, Error> {
     for (name, value) in launch.env.iter().chain(&secrets) {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return Err(Error::Variable(name.clone()));
+        }
+        // It would act in the host, which is not confined yet. Nobody can submit it any more.
+        if name.starts_with("LD_") {
+            return Err(Error::Loader(name.clone()));
         }
     }
     let doing = "create the agent's HOME and TMPDIR";
