@@ -277,6 +277,9 @@ async fn case_c8_a_worker_that_dies_twice_fails_the_job_and_no_other() {
     assert_eq!(job.json("fabric_error").await["message"], message);
     let names = job.result_names().await;
     assert!(names.contains(&"output_workdir".to_owned()), "{names:?}");
+    let artifacts = job.directory("output_artifacts").await;
+    let stdout = fs::read_to_string(artifacts.path().join("stdout.txt")).expect("it is kept");
+    assert_eq!(stdout, "attempt runs\n");
     assert_eq!(other.ends(SOON).await["status"], "completed");
 }
 

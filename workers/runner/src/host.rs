@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use errand_runner::{Cgroup, Failure, Launch, RunDir};
+use errand_runner::{Cgroup, Failure, Launch, RunDir, output};
 use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 use serde_json::{Map, Value, json};
 
@@ -116,7 +116,7 @@ fn start<'a>(run: &RunDir, plan: &'a Plan) -> Result<Runtime<'a>, Raised> {
     let started = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let kept = report::adapter_stderr_path(run);
+            let kept = output::adapter_stderr(run);
             loop {
                 let last = started.load(Ordering::Acquire);
                 if link_adapter_stderr(&run.tmp(), &kept) || last {

@@ -35,6 +35,7 @@ pub mod log_line;
 pub mod moment;
 pub mod names;
 pub mod outcome;
+pub mod output;
 pub mod run_dir;
 
 pub use abilities::Abilities;

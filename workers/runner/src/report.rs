@@ -113,21 +113,6 @@ pub(crate) fn report_path(run: &RunDir) -> PathBuf {
     run.io().join("host.json")
 }
 
-/// A second name of the adapter's stderr, which Fabric deletes under its first one.
-pub(crate) fn adapter_stderr_path(run: &RunDir) -> PathBuf {
-    run.io().join("adapter.stderr")
-}
-
-/// What a script wrote on stdout so far.
-pub(crate) fn stdout_path(run: &RunDir) -> PathBuf {
-    run.io().join("agent.stdout")
-}
-
-/// What a script wrote on stderr so far.
-pub(crate) fn stderr_path(run: &RunDir) -> PathBuf {
-    run.io().join("agent.stderr")
-}
-
 /// Bytes of JSON that a report may have. Kept as values it takes many times that, and the agent
 /// decides how many.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;

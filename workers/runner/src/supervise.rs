@@ -19,7 +19,6 @@ use crate::{limit, report, tree};
 
 mod left_stderr;
 mod limits;
-mod output;
 mod ownership;
 mod prepare;
 mod session;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use errand_runner::{Life, Outcome as RunOutcome};
+use errand_runner::{Failure, Life, Outcome as RunOutcome};
 use streams::attempt::AttemptEnd;
 use streams::claim::Decision;
 use streams::code::Code;
@@ -213,6 +213,9 @@ impl Invoke {
                 continue;
             }
             let told = lost::counted(told, run.attempt);
+            if is_here && told.failure == Some(Failure::WorkerLost) {
+                self.keep_output(snapshot, run).await?;
+            }
             let invoked = if is_here {
                 self.told(job, run, snapshot, held, told).await?
             } else {

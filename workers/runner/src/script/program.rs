@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use errand_runner::RunDir;
+use errand_runner::{RunDir, output};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::ioctl_fionbio;
@@ -19,7 +19,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Map, Value};
 
 use super::spool::Spool;
-use crate::{report, tree};
+use crate::tree;
 
 /// Bytes of stdout that are the response.
 const RESPONSE_LIMIT: usize = 1024 * 1024;
@@ -33,7 +33,6 @@ const BLIND_TICK: Duration = Duration::from_millis(10);
 
 /// The end of stderr that is kept for the failure's message, and how much of its last line.
 const LAST_WORDS: usize = 4096;
-const LAST_LINE: usize = 300;
 
 /// Fabric's variables that an agent may know.
 const FABRIC_VARIABLES: [&str; 3] = ["FABRIC_HOME", "FABRIC_RUNTIME_ID", "FABRIC_ARTIFACTS"];
@@ -177,11 +176,11 @@ impl Pipes {
             fed: 0,
             stdout: Outlet {
                 pipe: stdout.map(|pipe| Box::new(pipe) as Box<dyn Readable>),
-                spool: spool(report::stdout_path(program.run))?,
+                spool: spool(output::stdout(program.run))?,
             },
             stderr: Outlet {
                 pipe: stderr.map(|pipe| Box::new(pipe) as Box<dyn Readable>),
-                spool: spool(report::stderr_path(program.run))?,
+                spool: spool(output::stderr(program.run))?,
             },
             response: Vec::new(),
             last_words: Vec::new(),
@@ -310,8 +309,15 @@ impl Outlet {
     }
 }
 
+/// The last line that is not blank, whole: of a part of a secret nobody would see that it is one.
+/// A line that is longer than what is kept is in the log only.
 fn last_line(words: &[u8]) -> String {
-    let text = String::from_utf8_lossy(words);
+    let whole = match words.iter().position(|byte| *byte == b'\n') {
+        _ if words.len() < LAST_WORDS => words,
+        Some(end) => &words[end..],
+        None => &[],
+    };
+    let text = String::from_utf8_lossy(whole);
     let line = text.lines().rev().find(|line| !line.trim().is_empty());
-    line.unwrap_or_default().trim().chars().take(LAST_LINE).collect()
+    line.unwrap_or_default().trim().to_owned()
 }

@@ -3,17 +3,17 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::time::{Duration, Instant};
 
-use errand_runner::{Launch, LogStream, Outcome, RunDir};
+use errand_runner::{Launch, LogStream, Outcome, RunDir, output};
 use jiff::Timestamp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::left_stderr;
 use super::limits::Limits;
 use super::prepare::{self, Prepared};
 use super::verdict::{Ended, Verdict};
 use super::watch::{End, Watch};
-use super::{left_stderr, output};
 use crate::limit;
 use crate::log::{Follower, Log};
 use crate::mask::{Mask, SHORTEST};
@@ -104,9 +104,9 @@ fn agent_reference(launch: &Launch) -> String {
 
 fn followers(run: &RunDir) -> [Follower; 3] {
     [
-        Follower::new(report::stdout_path(run), LogStream::Stdout),
-        Follower::new(report::stderr_path(run), LogStream::Stderr),
-        Follower::new(report::adapter_stderr_path(run), LogStream::Stderr),
+        Follower::new(output::stdout(run), LogStream::Stdout),
+        Follower::new(output::stderr(run), LogStream::Stderr),
+        Follower::new(output::adapter_stderr(run), LogStream::Stderr),
     ]
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use errand_runner::{Launch, Moment, RunDir, run_dir};
+use errand_runner::{Launch, Moment, RunDir, output, run_dir};
 use jiff::Timestamp;
 
 use crate::limit;
@@ -159,7 +159,7 @@ impl<'a> Watch<'a> {
     /// Looks at the files and not at what was read of them: a supervisor that was paused sees at
     /// its first look that the agent has written meanwhile.
     fn is_idle(&mut self, seconds: f64, now: Instant) -> bool {
-        let files = [report::stdout_path, report::stderr_path, report::adapter_stderr_path];
+        let files = [output::stdout, output::stderr, output::adapter_stderr];
         let still = self.output.look(files.map(|path| stamp(&path(self.run))), now);
         self.invoked_at.is_some() && still >= seconds
     }

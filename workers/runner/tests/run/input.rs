@@ -117,6 +117,33 @@ fn case_h1_values_arrive_byte_for_byte() {
     }
 }
 
+/// Part of a secret would not be known as one: nothing is cut before it is masked.
+#[test]
+fn a_long_secret_in_the_last_words_is_masked_as_a_whole() {
+    let secret = "k".repeat(400);
+    for (script, message) in [
+        ("echo \"auth failed for $TOKEN\" >&2; exit 1", "exited with code 1: auth failed for ***"),
+        // Its end is all that was kept of it.
+        ("printf '%05000d%s\\n' 0 \"$TOKEN\" >&2; exit 1", "exited with code 1"),
+        ("printf '%s%04000d\\nend\\n' \"$TOKEN\" 0 >&2; exit 1", "exited with code 1: end"),
+    ] {
+        let done = Scene::new(script).with_secret("TOKEN", &secret).run();
+        done.assert_end(End::Failed, Some(Failure::AgentFailed));
+        assert_eq!(done.outcome.message, message, "{script}");
+    }
+}
+
+/// The loader would act on it in the host, before the agent is confined.
+#[test]
+fn variables_of_the_loader_are_not_passed_on() {
+    for name in ["LD_AUDIT", "LD_PRELOAD", "LD_DEBUG_OUTPUT"] {
+        let done = Scene::new("true").with_secret(name, "workspace/evil.so").run();
+        done.assert_end(End::Raised, Some(Failure::AgentFailed));
+        let words = format!("\"{name}\" cannot be passed on: it is the dynamic loader's");
+        assert!(done.outcome.message.contains(&words), "{}", done.outcome.message);
+    }
+}
+
 #[test]
 fn secrets_are_used_masked_and_off_the_disk() {
     let secret = "s3cr3t-value-1";

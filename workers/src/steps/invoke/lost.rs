@@ -1,12 +1,18 @@
 //! What is said of an agent that was lost: its runner can say nothing itself. After which ends
 //! another attempt may follow is no affair of this file, but of `streams::attempt`.
 
-use errand_runner::{End, Failure, Outcome as RunOutcome, SecretsFound};
+use errand_runner::{End, Failure, Outcome as RunOutcome, RunDir, SecretsFound, output};
 use jiff::Timestamp;
 use serde_json::json;
 use streams::claim::Start;
 use streams::code::Code;
 use streams::id::Attempt;
+use streams::snapshot::Snapshot;
+use tokio::task::spawn_blocking;
+
+use super::Invoke;
+use crate::executor::RunName;
+use crate::step::StepError;
 
 /// How an agent can be lost.
 pub(super) const SUPERVISOR: &str = "the agent's supervisor died while the agent ran";
@@ -40,6 +46,24 @@ pub(super) fn told(how: &str, start: Option<&Start>) -> RunOutcome {
         log_lines: 0,
         killed: 0,
         secrets_found: SecretsFound::default(),
+    }
+}
+
+impl Invoke {
+    /// Moves what the agent wrote on stdout and stderr into its artifacts, as its runner would have.
+    /// Nothing of the agent is left by now.
+    pub(super) async fn keep_output(
+        &self,
+        snapshot: &Snapshot,
+        run: RunName,
+    ) -> Result<(), StepError> {
+        let places = self.executor.places(run, &snapshot.spec.agent.config)?;
+        let keep = move || output::keep(&RunDir::new(places.root), &places.artifacts, false);
+        let kept = spawn_blocking(keep).await.map_err(StepError::retry)?;
+        for problem in kept.problems {
+            tracing::warn!(problem, "an output is not kept");
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Moves what a script wrote on stdout and stderr, and what an adapter wrote on its stderr, into
-//! the artifacts, once nothing of the agent is left.
+//! the artifacts, once nothing of the agent is left. The supervisor does it, or, when that died, the
+//! worker.
 //!
 //! Until then it lies outside the base, so an agent that empties its artifacts directory empties
 //! neither the log nor the result.
@@ -8,26 +9,42 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use errand_runner::{RunDir, run_dir};
 use serde_json::{Value, json};
 
-use crate::report;
+use crate::run_dir::{self, RunDir};
 
-/// What was moved, as Fabric lists artifacts, and what went wrong.
-#[derive(Default)]
-pub(super) struct Kept {
-    pub(super) artifacts: Vec<Value>,
-    pub(super) problems: Vec<String>,
+/// What was moved, and what went wrong.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// As Fabric lists artifacts.
+    pub artifacts: Vec<Value>,
+    /// In words for the log.
+    pub problems: Vec<String>,
+}
+
+/// What a script wrote on stdout so far.
+pub fn stdout(run: &RunDir) -> PathBuf {
+    run.io().join("agent.stdout")
+}
+
+/// What a script wrote on stderr so far.
+pub fn stderr(run: &RunDir) -> PathBuf {
+    run.io().join("agent.stderr")
+}
+
+/// A second name of the adapter's stderr, which Fabric deletes under its first one.
+pub fn adapter_stderr(run: &RunDir) -> PathBuf {
+    run.io().join("adapter.stderr")
 }
 
 /// Moves the spools into the artifacts directory. Fabric keeps an adapter's stderr itself, but
 /// only when the exchange went well: `is_in_result` says so.
-pub(super) fn keep(run: &RunDir, artifacts: &Path, is_in_result: bool) -> Kept {
+pub fn keep(run: &RunDir, artifacts: &Path, is_in_result: bool) -> Kept {
     let mut kept = Kept::default();
-    let adapter = report::adapter_stderr_path(run);
+    let adapter = adapter_stderr(run);
     let has_words = fs::metadata(&adapter).is_ok_and(|file| file.len() > 0);
     let adapter = (has_words && !is_in_result).then_some(("stderr", adapter));
-    let spools = [("stdout", report::stdout_path(run)), ("stderr", report::stderr_path(run))];
+    let spools = [("stdout", stdout(run)), ("stderr", stderr(run))];
     for (name, spool) in spools.into_iter().filter(|(_, spool)| spool.exists()).chain(adapter) {
         match move_in(&spool, &run.base(), artifacts, name) {
             Ok(path) => kept.artifacts.push(json!({
