@@ -224,7 +224,8 @@ pub struct SavedResult {
     pub saved_at: Timestamp,
 }
 
-/// What an agent did to its working directory. The lists are bounded, the object holds all.
+/// What an agent did to its working directory. The lists are bounded, the object holds all. Of a
+/// directory in which names hold a secret there are only totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutputChanges {
     /// Paths that were not there before, the first of them.

@@ -4,6 +4,7 @@ pub mod process;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use async_trait::async_trait;
 pub use errand_runner::cgroup;
@@ -84,6 +85,10 @@ pub struct Places {
     /// The masked log.
     pub log: PathBuf,
 }
+
+/// What a runner may need beyond a program's limit and its grace: for the adapter's start, for what
+/// does not go away, for a log that is long. One that needs more hangs.
+pub(crate) const SLACK: Duration = Duration::from_secs(15 * 60);
 
 /// Where a runner runs.
 #[async_trait]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use errand_runner::run_dir;
 use jiff::Timestamp;
 use serde_json::Value;
-use streams::fact::{OutputChanges, ResultKind, SavedResult};
+use streams::fact::{OutputChanges, ResultKind, SavedResult, Skipped};
 use streams::id::{Attempt, JobId};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
@@ -73,7 +73,12 @@ pub struct Results {
     pub attempt: Attempt,
     /// Whether the agent was interrupted, so that files may be half written.
     pub interrupted: bool,
+    /// Whether a secret may be in the name of a file: then no name is told.
+    pub hides_names: bool,
 }
+
+/// What stands for a name that is not told.
+const HIDDEN: &str = "***";
 
 impl Results {
     /// Saves a directory as a bundle.
@@ -123,14 +128,21 @@ impl Results {
         Ok(SavedResult {
             // A file that was written to meanwhile may be torn.
             complete: saved.complete && report.changed.is_empty(),
-            changed_while_saved: report.changed,
+            changed_while_saved: report.changed.into_iter().map(|path| self.told(path)).collect(),
             output_changes,
             ..saved
         })
     }
 
+    fn told(&self, path: String) -> String {
+        if self.hides_names { HIDDEN.to_owned() } else { path }
+    }
+
     /// What is told of changes in a fact; all of them go to the store when that is not all.
     async fn changes(&self, found: Found) -> Result<OutputChanges, store::Error> {
+        if self.hides_names {
+            return Ok(OutputChanges { totals: found.totals(), ..OutputChanges::default() });
+        }
         let ([added, modified, deleted], totals) = (found.named(), found.totals());
         let mut changes = OutputChanges { added, modified, deleted, totals, all: None };
         if found.is_cut() {
@@ -202,7 +214,11 @@ impl Results {
             kind,
             object,
             complete: !partial && skipped.is_empty(),
-            skipped: skipped.named,
+            skipped: skipped
+                .named
+                .into_iter()
+                .map(|it| Skipped { path: self.told(it.path), ..it })
+                .collect(),
             skipped_more: skipped.more,
             changed_while_saved: Vec::new(),
             secret_detected: Vec::new(),

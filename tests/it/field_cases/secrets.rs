@@ -187,6 +187,29 @@ async fn is_nowhere_else(postgres: Option<&Postgres>) {
     assert!(!said.contains(&hex::encode(&secret)));
 }
 
+/// Results are not changed, so the names of files in them stay what they are. Nothing else says them.
+#[tokio::test]
+async fn case_g4_a_value_in_the_name_of_a_file_is_told_nowhere() {
+    let platform = Platform::start().await;
+    let api = platform.api();
+    let secret = format!("s3cr3t-{}", uuid::Uuid::now_v7().simple());
+    api.secret("marker", &secret).await;
+    let script = "touch \"cache-$S\"; mkdir \"d-$S\"; touch \"d-$S/f\"; mkfifo \"p-$S\"; echo made";
+    let job = api.script(script, bound(&[("S", "marker")])).await;
+    assert_eq!(job.ends(SOON).await["status"], "completed");
+    let result = job.result("output_workdir").await;
+    let totals = json!({"added": 3, "modified": 0, "deleted": 0});
+    assert_eq!(result["output_changes"]["totals"], totals, "{result}");
+    assert_eq!(result["skipped"][0]["path"], "***", "{result}");
+    assert!(result["secret_detected"].to_string().contains("cache-***"), "{result}");
+    let run = platform.data().join("runs").join(format!("{}-1", job.id));
+    eventually("the run directory is gone", Duration::from_secs(120), || async {
+        (!run.exists()).then_some(())
+    })
+    .await;
+    assert_eq!(holding(&platform.data(), &secret), ["output_workdir.tar.gz"]);
+}
+
 #[tokio::test]
 async fn case_g6_users_see_references_only() {
     let platform = Platform::start().await;

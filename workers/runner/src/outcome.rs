@@ -117,4 +117,8 @@ pub struct SecretsFound {
     /// Paths in `$ERRAND_RESULTS` of a post-run action, bounded; each begins with a result's name.
     #[serde(default)]
     pub results: Vec<String>,
+    /// Whether the name of a file or directory holds one, as far as could be told: then names must
+    /// not be told.
+    #[serde(default)]
+    pub names: bool,
 }

@@ -51,8 +51,12 @@ pub(crate) fn run(
     let base = run.base();
     let mut said = Vec::new();
     let mut look = |what: &str, root: &Path| {
-        let paths =
-            if run_dir::is_inside(&base, root) { search.directory(root) } else { Vec::new() };
+        let mut paths = Vec::new();
+        if run_dir::is_inside(&base, root) {
+            // Names first: that is quick, and nothing may be told of them before.
+            found.names |= search.names(root);
+            paths = search.directory(root);
+        }
         if let Some(first) = paths.first() {
             let holders = match paths.len() - 1 {
                 0 => format!("{first} holds"),
@@ -94,21 +98,46 @@ impl Search<'_> {
     /// named the search ends.
     fn directory(&mut self, root: &Path) -> Vec<String> {
         let mut found = Names::default();
+        self.each(root, |search, path, shown| {
+            if search.holds(path)? {
+                // Its own secrets are masked before anything is cut.
+                found.push(&search.mask.bytes(shown));
+            }
+            Ok(found.named.len() < NAMED)
+        });
+        found.named.sort();
+        found.named
+    }
+
+    /// Whether a path below a directory holds a secret, or may do so.
+    fn names(&mut self, root: &Path) -> bool {
+        let mut any = false;
+        self.each(root, |search, _, shown| {
+            any = search.mask.finds_in(shown)?;
+            Ok(!any)
+        });
+        any || !self.is_whole
+    }
+
+    /// Visits every entry below a directory, with its path from there, until there is no more time
+    /// or `visit` says that it is enough.
+    fn each(
+        &mut self,
+        root: &Path,
+        mut visit: impl FnMut(&Self, &Path, &[u8]) -> io::Result<bool>,
+    ) {
         let mut dirs = vec![root.to_owned()];
         let mut ahead_bytes = root.as_os_str().len();
-        'search: while let Some(dir) = dirs.pop() {
+        while let Some(dir) = dirs.pop() {
             ahead_bytes -= dir.as_os_str().len();
             let Ok(entries) = fs::read_dir(dir) else {
                 self.is_whole = false;
                 continue;
             };
             for entry in entries.flatten() {
-                if found.named.len() == NAMED {
-                    break 'search;
-                }
                 if self.is_over() {
                     self.is_whole = false;
-                    break 'search;
+                    return;
                 }
                 let path = entry.path();
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -121,22 +150,19 @@ impl Search<'_> {
                     }
                 }
                 let shown = path.strip_prefix(root).unwrap_or(&path).as_os_str().as_bytes();
-                match self.holds(&path, entry.file_name().as_bytes()) {
-                    // Its own secrets are masked before anything is cut.
-                    Ok(true) => found.push(&self.mask.bytes(shown)),
-                    Ok(false) => {}
+                match visit(self, &path, shown) {
+                    Ok(true) => {}
+                    Ok(false) => return,
                     // What cannot be read cannot be saved either, which is said there.
                     Err(_) => self.is_whole = false,
                 }
             }
         }
-        found.named.sort();
-        found.named
     }
 
-    fn holds(&self, path: &Path, name: &[u8]) -> io::Result<bool> {
+    fn holds(&self, path: &Path) -> io::Result<bool> {
         let kind = path.symlink_metadata()?.file_type();
-        if self.mask.finds_in(name)? {
+        if self.mask.finds_in(path.file_name().unwrap_or_default().as_bytes())? {
             Ok(true)
         } else if kind.is_symlink() {
             self.mask.finds_in(fs::read_link(path)?.as_os_str().as_bytes())

@@ -23,7 +23,7 @@ pub(crate) use manifest::{Manifest, manifests};
 
 use super::{Done, Occasion};
 use crate::claims::{Claims, Grant, Held};
-use crate::executor::{self, Executor, RunName, RunPlan};
+use crate::executor::{self, Executor, RunName, RunPlan, SLACK};
 use crate::logs::{FeedError, LogSink, give_up_if_full};
 use crate::ports::{Secrets, SecretsError};
 use crate::results::{Results, name};
@@ -209,6 +209,9 @@ impl Programs {
         let job = run.occasion.job;
         let log = self.executor.places(run.name, &run.agent)?.log;
         let mut feed = self.logs.resume(&job.workspace, job.job, run.name.attempt).await?;
+        let limit = Duration::try_from_secs_f64(run.manifest.timeout_seconds);
+        let longest = limit.unwrap_or(Duration::MAX).saturating_add(GRACE + SLACK);
+        let mut overdue = Instant::now().checked_add(longest);
         loop {
             let life = self.executor.look(run.name).await?;
             // Looked at before reading: what was written before the end is then read.
@@ -221,6 +224,12 @@ impl Programs {
                 Err(error @ FeedError::Fenced) => return Err(error.into()),
                 Err(error) => tracing::warn!(%error, "log lines are passed on later"),
                 Ok(()) => {}
+            }
+            let now = Instant::now();
+            if overdue.is_some_and(|overdue| now >= overdue) {
+                tracing::error!("the runner does not end its program, and is ended itself");
+                self.executor.end_runner(run.name).await?;
+                overdue = now.checked_add(SLACK);
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -235,6 +244,7 @@ impl Programs {
             job: job.job,
             attempt: run.name.attempt,
             interrupted: told.interrupted,
+            hides_names: told.secrets_found.names,
         };
         let root = self.executor.places(run.name, &run.agent)?.root;
         let secrets = &told.secrets_found.results;

@@ -36,6 +36,24 @@ fn files_names_and_links_are_searched_and_links_not_followed() {
 }
 
 #[test]
+fn names_are_known_to_hold_a_secret_whatever_is_in_the_files() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let root = dir.path();
+    fs::create_dir_all(root.join("sub")).expect("it is new");
+    fs::write(root.join("sub/file"), SECRET).expect("it is new");
+    let mask = Mask::new([SECRET]);
+    let names = |asked: &dyn Fn() -> bool| {
+        let until = Instant::now() + PATIENCE;
+        let ahead_bytes = AHEAD_BYTES;
+        Search { mask: &mask, until, asked, ahead_bytes, is_whole: true }.names(root)
+    };
+    assert!(!names(&|| false));
+    assert!(names(&|| true), "nobody knows");
+    fs::create_dir(root.join(format!("sub/of {SECRET}"))).expect("it is new");
+    assert!(names(&|| false));
+}
+
+#[test]
 fn a_few_of_many_are_named() {
     let dir = tempfile::tempdir().expect("a directory");
     for n in 0..50 {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use errand_runner::Outcome as RunOutcome;
+use errand_runner::{Failure, Outcome as RunOutcome};
 use streams::code::Code;
 use streams::fact::SavedResult;
 use streams::outcome::Outcome;
@@ -43,6 +43,7 @@ impl Invoke {
             job: job.job,
             attempt: run.attempt,
             interrupted: told.interrupted,
+            hides_names: may_names_hold_secrets(snapshot, told),
         };
         let places = self.executor.places(run, &snapshot.spec.agent.config)?;
         let mut saving = Saving { saved: Vec::new(), failed: Vec::new() };
@@ -115,6 +116,12 @@ impl Invoke {
         }
         Ok(())
     }
+}
+
+/// Nobody has looked into what a run left that was lost.
+fn may_names_hold_secrets(snapshot: &Snapshot, told: &RunOutcome) -> bool {
+    let is_lost = told.failure == Some(Failure::WorkerLost);
+    told.secrets_found.names || is_lost && !snapshot.spec.secrets.is_empty()
 }
 
 struct Saving {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Invoke;
 use crate::claims::Held;
-use crate::executor::RunName;
+use crate::executor::{RunName, SLACK};
 use crate::logs::{FeedError, give_up_if_full};
 use crate::status::Progress;
 use crate::step::{Context, StepError};
@@ -20,10 +20,6 @@ const FIRST: Duration = Duration::from_secs(2);
 
 /// How often a cancel is looked for.
 const LOOK_FOR_CANCEL: Duration = Duration::from_millis(250);
-
-/// What a runner may need beyond the agent's limit and its grace: for the adapter's start, for what
-/// does not go away, for a log that is long. One that needs more hangs.
-const SLACK: Duration = Duration::from_secs(15 * 60);
 
 impl Invoke {
     /// Waits until the run has ended or is lost, and all of its log is passed on.
