@@ -90,7 +90,7 @@ async fn case_f9_what_an_agent_has_closed_is_saved_and_removed() {
     }
     // The user is taken for as long as the directory is there.
     let taken = || fs::read_dir(platform.data().join("runs/.ids")).expect("it is there").count();
-    assert_eq!(taken(), 1);
+    assert_eq!(taken(), 2, "a number and its note");
     let gone = || async { (taken() == 0).then_some(()) };
     eventually("the run directory and its user are gone", Duration::from_secs(120), gone).await;
     assert!(!platform.data().join("runs").join(format!("{}-1", job.id)).exists());

@@ -4,6 +4,9 @@
 //! workers that share the directory share the numbers. It is free again when the run's directory
 //! is gone and no process has it, and not earlier: what lies there belongs to that user. A file
 //! that holds no name takes nothing.
+//!
+//! Thousands of runs may wait for their directories to be removed. So a second file, of the run's
+//! name, says where to look; it counts only as far as the first one agrees.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,6 +19,9 @@ use super::leftovers;
 
 /// The directory of the files, below that of the runs.
 const DIRECTORY: &str = ".ids";
+
+/// What the names of notes begin with.
+const NOTE: &str = "of.";
 
 /// The numbers of a runs directory.
 #[derive(Clone)]
@@ -33,7 +39,7 @@ impl Ids {
     /// Takes a number for a run whose directory is there; the one that it has already, if any.
     pub(super) fn take(&self, range: IdRange, run: &str) -> io::Result<u32> {
         let _lock = self.lock()?;
-        if let Some(id) = self.of(run)? {
+        if let Some(id) = self.noted(run)? {
             return Ok(id);
         }
         // Not from the beginning each time: what a run left in a place for everybody stays its
@@ -42,15 +48,12 @@ impl Ids {
         let start = run.bytes().fold(0, mix) % range.count;
         let alive = leftovers::users()?;
         for id in (start..range.count).chain(0..start).map(|step| range.first + step) {
-            let path = self.directory.join(id.to_string());
+            let path = self.file(id);
             if !holder(&path)?.is_empty() || alive.contains(&id) {
                 continue;
             }
-            if let Err(error) = fs::write(&path, run) {
-                // Half a name would hold the number for nobody.
-                let _ = fs::remove_file(&path);
-                return Err(error);
-            }
+            put(&self.note(run), &id.to_string())?;
+            put(&path, run)?;
             return Ok(id);
         }
         Err(io::Error::other(format!(
@@ -61,6 +64,10 @@ impl Ids {
 
     /// The number that a run has.
     pub(super) fn of(&self, run: &str) -> io::Result<Option<u32>> {
+        if let Some(id) = self.noted(run)? {
+            return Ok(Some(id));
+        }
+        // Of a worker that made no notes.
         for (path, id) in self.held()? {
             if holder(&path)? == run {
                 return Ok(Some(id));
@@ -69,30 +76,57 @@ impl Ids {
         Ok(None)
     }
 
+    /// The same, if it is noted.
+    fn noted(&self, run: &str) -> io::Result<Option<u32>> {
+        let Ok(id) = holder(&self.note(run))?.parse() else { return Ok(None) };
+        Ok((holder(&self.file(id))? == run).then_some(id))
+    }
+
     /// Gives back what a run has, unless the run is still there.
     pub(super) fn free(&self, run: &str) -> io::Result<()> {
-        self.free_where(|holder| holder == run)
+        if !self.directory.exists() {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
+        let Some(id) = self.of(run)? else { return Ok(()) };
+        match leftovers::users()?.contains(&id) || self.is_there(run)? {
+            true => Ok(()),
+            false => self.give_back(&self.file(id), run),
+        }
     }
 
     /// Gives back what runs have that are no more: their worker died between two steps.
     pub(super) fn sweep(&self) -> io::Result<()> {
-        self.free_where(|_| true)
-    }
-
-    fn free_where(&self, is_meant: impl Fn(&str) -> bool) -> io::Result<()> {
         if !self.directory.exists() {
             return Ok(());
         }
         let _lock = self.lock()?;
         let alive = leftovers::users()?;
         for (path, id) in self.held()? {
-            let holder = holder(&path)?;
-            let is_over = || Ok::<_, io::Error>(!alive.contains(&id) && !self.is_there(&holder)?);
-            if holder.is_empty() || (is_meant(&holder) && is_over()?) {
-                fs::remove_file(&path)?;
+            let run = holder(&path)?;
+            if run.is_empty() || !alive.contains(&id) && !self.is_there(&run)? {
+                self.give_back(&path, &run)?;
+            }
+        }
+        for run in self.runs_of_notes()? {
+            if self.noted(&run)?.is_none() && !self.is_there(&run)? {
+                remove(&self.note(&run))?;
             }
         }
         Ok(())
+    }
+
+    fn give_back(&self, file: &Path, run: &str) -> io::Result<()> {
+        remove(file)?;
+        remove(&self.note(run))
+    }
+
+    fn file(&self, id: u32) -> PathBuf {
+        self.directory.join(id.to_string())
+    }
+
+    fn note(&self, run: &str) -> PathBuf {
+        self.directory.join(format!("{NOTE}{run}"))
     }
 
     /// Whether a run has a directory. One that is filled is renamed at any moment, so it is
@@ -103,17 +137,22 @@ impl Ids {
 
     /// The files, and the numbers that they stand for.
     fn held(&self) -> io::Result<Vec<(PathBuf, u32)>> {
+        let ids = self.names()?.into_iter().filter_map(|name| name.parse().ok());
+        Ok(ids.map(|id| (self.file(id), id)).collect())
+    }
+
+    fn runs_of_notes(&self) -> io::Result<Vec<String>> {
+        let names = self.names()?.into_iter();
+        Ok(names.filter_map(|name| Some(name.strip_prefix(NOTE)?.to_owned())).collect())
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
-        let mut held = Vec::new();
-        for entry in entries {
-            let path = entry?.path();
-            let id = path.file_name().and_then(|name| name.to_str()?.parse().ok());
-            held.extend(id.map(|id| (path, id)));
-        }
-        Ok(held)
+        let names = entries.map(|entry| Ok(entry?.file_name().into_string().ok()));
+        names.filter_map(Result::transpose).collect()
     }
 
     /// Other workers wait until it is dropped.
@@ -125,7 +164,21 @@ impl Ids {
     }
 }
 
-/// The run that a file names; empty when there is none.
+/// Writes a file. Half a name would hold a number for nobody.
+fn put(path: &Path, text: &str) -> io::Result<()> {
+    fs::write(path, text).inspect_err(|_| {
+        let _ = fs::remove_file(path);
+    })
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// What a file holds; empty when there is none.
 fn holder(path: &Path) -> io::Result<String> {
     match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),

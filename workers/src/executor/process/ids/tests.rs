@@ -30,6 +30,25 @@ fn a_number_is_one_runs_until_that_is_gone() {
 }
 
 #[test]
+fn a_note_counts_as_far_as_the_number_is_the_runs() {
+    let runs = TempDir::new().expect("a temporary directory");
+    let ids = Ids::new(runs.path());
+    let [a, b] = ["a", "b"].map(|run| ids.take(RANGE, run).expect("there are three"));
+    assert_eq!(ids.take(RANGE, "a").expect("it has one"), a);
+    let file = |name: &str| runs.path().join(".ids").join(name);
+    fs::remove_file(file("of.a")).expect("it is there");
+    assert_eq!(ids.of("a").expect("it is read"), Some(a), "of a worker that made no notes");
+    fs::write(file("of.a"), b.to_string()).expect("room on the disk");
+    assert_eq!(ids.of("a").expect("it is read"), Some(a));
+    fs::write(file("of.c"), a.to_string()).expect("room on the disk");
+    assert_eq!(ids.of("c").expect("it is read"), None);
+    ids.free("b").expect("it can be freed");
+    assert!(!file("of.b").exists() && !file(&b.to_string()).exists());
+    ids.sweep().expect("it can be swept");
+    assert_eq!(fs::read_dir(runs.path().join(".ids")).expect("it is there").count(), 0);
+}
+
+#[test]
 fn a_number_that_a_process_has_is_nobody_elses() {
     let runs = TempDir::new().expect("a temporary directory");
     let ids = Ids::new(runs.path());
