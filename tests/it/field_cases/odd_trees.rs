@@ -18,6 +18,11 @@ const LATER: Duration = Duration::from_secs(150);
 /// A job that runs a line of shell in the output of another.
 async fn after(api: &Api, job: &Job, command: &str) -> Job {
     let reference = job.result("output_workdir").await["artifact_url"].clone();
+    upon(api, reference.as_str().expect("a reference"), command).await
+}
+
+/// A job in a directory that is there already.
+async fn upon(api: &Api, reference: &str, command: &str) -> Job {
     let mut agent = script_agent();
     agent["config"]["harnesses"]["script"]["settings"]["command"] =
         json!(["/bin/sh", "-c", command]);
@@ -128,6 +133,25 @@ async fn case_f4_fifos_and_sockets_are_named_and_never_opened() {
     let tree = untarred(&job, "output_workdir").await;
     let kept = fs::read_to_string(tree.path().join("output_workdir/f")).expect("kept");
     assert_eq!(kept, "ok\n");
+}
+
+/// A mistyped path is no empty directory.
+#[tokio::test]
+async fn a_path_that_a_result_does_not_have_fails_the_next_job() {
+    let platform = Platform::start().await;
+    let api = platform.api();
+    let first = api.script("mkdir report; echo ok > report/f; : > file", json!({})).await;
+    completes(&first, SOON).await;
+    let url = first.result("output_workdir").await["artifact_url"].clone();
+    let url = url.as_str().expect("a reference");
+    for (path, status) in [("report", "completed"), ("reprot", "error"), ("file", "error")] {
+        let record = upon(&api, &format!("{url}/{path}"), "true").await.ends(SOON).await;
+        assert_eq!(record["status"], status, "{path}: {record}");
+        if status == "error" {
+            let said = record["error_details"]["message"].as_str().unwrap_or_default();
+            assert!(said.contains(&format!("nothing at '{path}'")), "{record}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -101,17 +101,19 @@ pub fn copy_entries<W: Write>(
     };
     // Of files alone: what has a further name that stays would be lost, or become another file.
     let mut left_out = HashSet::new();
+    let mut found = 0;
     each(bundle, pick, limits, |entry| {
         let name = below(&entry.name);
         let directory = matches!(entry.kind, Kind::Directory);
+        // The top of the source speaks for the top of the target, which has an entry already.
+        if name.is_empty() && !directory {
+            return Ok(());
+        }
+        found += 1;
         if leave_out(&name, directory) {
             if matches!(entry.kind, Kind::File) {
                 left_out.insert(name);
             }
-            return Ok(());
-        }
-        // The top of the source speaks for the top of the target, which has an entry already.
-        if name.is_empty() && !directory {
             return Ok(());
         }
         match entry.kind {
@@ -130,7 +132,8 @@ pub fn copy_entries<W: Write>(
             }
         }
         Ok(())
-    })
+    })?;
+    Ok(found)
 }
 
 /// A file in a bundle, as [`files`] shows it.
@@ -171,7 +174,7 @@ pub fn files(
     walked.map(drop)
 }
 
-/// Walks the entries of the picked part.
+/// Walks the entries of the picked part, and says how many there were.
 pub(super) fn each(
     bundle: impl Read,
     pick: &Pick,
@@ -179,7 +182,7 @@ pub(super) fn each(
     mut visit: impl FnMut(Entry<'_>) -> Result<(), UnpackError>,
 ) -> Result<u64, UnpackError> {
     let mut archive = Entries::new(MultiGzDecoder::new(bundle));
-    let (mut entries, mut bytes) = (0, 0_u64);
+    let (mut entries, mut bytes, mut picked) = (0, 0_u64, 0);
     while let Some(raw) = archive.next()? {
         let Raw { kind, name, link, mode, mtime, size, stored, segments } = raw;
         let shown = display_name(&name);
@@ -192,6 +195,7 @@ pub(super) fn each(
             return Err(too_large(limits, &shown, size, stored));
         }
         let Some(name) = relative(&name, pick, &shown)? else { continue };
+        picked += 1;
         let kind = match kind {
             EntryType::Directory => Kind::Directory,
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => Kind::File,
@@ -205,7 +209,7 @@ pub(super) fn each(
         let segments = segments.unwrap_or_else(|| vec![Segment { offset: 0, length: size }]);
         visit(Entry { kind, name, mode, mtime, size, segments, data: &mut archive })?;
     }
-    Ok(entries)
+    Ok(picked)
 }
 
 fn too_large(limits: Limits, shown: &str, size: u64, real: u64) -> UnpackError {
