@@ -72,7 +72,9 @@ fn atof(given: &Value) -> Value {
 
 fn opentelemetry(given: &Value, agent_name: &Value) -> Value {
     let mut section = without_nulls(given);
-    for endpoint in section["endpoints"].as_array_mut().into_iter().flatten() {
+    // An index would add the field where it is missing.
+    let endpoints = section.get_mut("endpoints").and_then(Value::as_array_mut);
+    for endpoint in endpoints.into_iter().flatten() {
         *endpoint = with_defaults(without_nulls(endpoint), &[("service_name", agent_name)]);
     }
     section

@@ -224,6 +224,13 @@ fn relay_is_wired_only_when_telemetry_is_on() {
             },
         }),
     );
+    // Fabric takes a missing list and no null.
+    let sinks = json!({"enabled": true, "file_sinks": [{"path": "spans"}]});
+    check(
+        claude(json!({"telemetry": {"enabled": true, "opentelemetry": sinks}})),
+        "/relay/observability/opentelemetry",
+        sinks,
+    );
     check_error(
         claude(json!({"telemetry": {"enabled": true, "provider": "otel"}})),
         "Unsupported telemetry provider 'otel'. Only 'relay' is supported.",
