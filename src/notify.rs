@@ -20,12 +20,12 @@ use crate::catalog::{CatalogService, notify};
 use crate::records::{self, Due, Duty, Job, Notification, NotificationEnd, Records};
 use crate::secrets::SecretStore;
 
-/// How often it looks.
+/// How often it looks, and how often while some wait for others to be told.
 const LOOK: Duration = Duration::from_secs(1);
+const LOOK_WHILE_SOME_WAIT: Duration = Duration::from_millis(100);
 
-/// Jobs of a page, and the pages of one look.
+/// Jobs of a page.
 const PAGE: u32 = 100;
-const PAGES: usize = 20;
 
 /// Receivers that are waited for at once, and those of one workspace: its receivers may hang, and
 /// others must not wait for them.
@@ -62,7 +62,8 @@ impl Notifier {
                 if let Err(error) = notifier.look(&mut tries).await {
                     tracing::warn!(%error, "ends of jobs are told later");
                 }
-                tokio::time::sleep(LOOK).await;
+                let some_wait = tries.are_full() || !tries.busy().is_empty();
+                tokio::time::sleep(if some_wait { LOOK_WHILE_SOME_WAIT } else { LOOK }).await;
             }
         };
         tokio::select! {
@@ -73,15 +74,16 @@ impl Notifier {
 
     async fn look(self: &Arc<Self>, tries: &mut Tries) -> Result<(), records::Error> {
         let (now, mut last) = (Timestamp::now(), None);
-        for _ in 0..PAGES {
-            let page = self.records.jobs().due(Duty::Tell, now, last.as_ref(), PAGE).await?;
+        while !tries.are_full() {
+            let (jobs, busy) = (self.records.jobs(), tries.busy());
+            let page = jobs.due_elsewhere(&busy, Duty::Tell, now, last.as_ref(), PAGE).await?;
             for due in &page {
                 if tries.has_room(&due.workspace) {
                     tries.begin(Arc::clone(self), due.clone());
                 }
             }
             last = page.into_iter().last();
-            if last.is_none() || tries.are_full() {
+            if last.is_none() {
                 break;
             }
         }
@@ -157,12 +159,18 @@ impl Notifier {
 struct Tries {
     running: JoinSet<String>,
     /// How many there are by workspace.
-    busy: HashMap<String, usize>,
+    by_workspace: HashMap<String, usize>,
 }
 
 impl Tries {
     fn has_room(&self, workspace: &str) -> bool {
-        !self.are_full() && self.busy.get(workspace).is_none_or(|busy| *busy < OF_ONE)
+        !self.are_full() && self.by_workspace.get(workspace).is_none_or(|tries| *tries < OF_ONE)
+    }
+
+    /// The workspaces that have no room for another.
+    fn busy(&self) -> Vec<&str> {
+        let busy = self.by_workspace.iter().filter(|(_, tries)| **tries >= OF_ONE);
+        busy.map(|(workspace, _)| workspace.as_str()).collect()
     }
 
     fn are_full(&self) -> bool {
@@ -170,7 +178,7 @@ impl Tries {
     }
 
     fn begin(&mut self, notifier: Arc<Notifier>, due: Due) {
-        *self.busy.entry(due.workspace.clone()).or_default() += 1;
+        *self.by_workspace.entry(due.workspace.clone()).or_default() += 1;
         self.running.spawn(async move {
             if let Err(error) = notifier.tell(&due).await {
                 tracing::warn!(job.id = %due.id, %error, "its end is told later");
@@ -183,10 +191,10 @@ impl Tries {
     fn reap(&mut self) {
         while let Some(ended) = self.running.try_join_next() {
             let Ok(workspace) = ended else { continue };
-            if let Entry::Occupied(mut busy) = self.busy.entry(workspace) {
-                *busy.get_mut() -= 1;
-                if *busy.get() == 0 {
-                    busy.remove();
+            if let Entry::Occupied(mut tries) = self.by_workspace.entry(workspace) {
+                *tries.get_mut() -= 1;
+                if *tries.get() == 0 {
+                    tries.remove();
                 }
             }
         }

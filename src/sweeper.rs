@@ -15,6 +15,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use streams::broker::{self, Broker};
 use streams::claim::Decision;
@@ -48,6 +49,9 @@ const UNATTENDED: Duration = Duration::from_secs(30);
 /// Jobs of a page, and the pages of one look.
 const PAGE: u32 = 100;
 const PAGES: usize = 100;
+
+/// Jobs for which something is done at once.
+const AT_ONCE: usize = 8;
 
 /// When so many jobs fail one after another, it is not because of the jobs.
 const IN_A_ROW: u32 = 5;
@@ -95,11 +99,17 @@ impl Sweeper {
             tokio::join!(store, blobs::sweep(&self.records, &self.store, unnamed));
         };
         let looking = async {
-            tokio::join!(self.look_for_all(), self.look_for_overdue(), objects, vanished.sweep())
+            tokio::join!(
+                self.look_for_all(),
+                self.look_for_overdue(),
+                self.look_for_old(),
+                objects,
+                vanished.sweep()
+            )
         };
         tokio::select! {
             () = stop.cancelled() => {}
-            ((), (), (), ()) = looking => {}
+            ((), (), (), (), ()) = looking => {}
         }
     }
 
@@ -120,19 +130,32 @@ impl Sweeper {
         }
     }
 
+    /// There may be very many of them at once, and nobody waits for that.
+    async fn look_for_old(&self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            self.purge_old().await;
+        }
+    }
+
+    async fn purge_old(&self) {
+        let none = LostClaims::new(Arc::clone(&self.broker), self.lost_after);
+        let swept = match self.old().await {
+            Ok(Some(before)) => self.sweep(Duty::Purge, before, &none).await.map(drop),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        told(words(Duty::Purge), swept);
+    }
+
     /// One failure does not keep the other kinds of work from being done.
     async fn look(&self, lost: &LostClaims) {
         for (duty, before) in [
-            (Duty::Publish, Ok(Some(Timestamp::now() - FORGOTTEN))),
-            (Duty::Cancel, Ok(Some(Timestamp::MAX))),
-            (Duty::Delete, Ok(Some(Timestamp::MAX))),
-            (Duty::Purge, self.old().await),
+            (Duty::Publish, Timestamp::now() - FORGOTTEN),
+            (Duty::Cancel, Timestamp::MAX),
+            (Duty::Delete, Timestamp::MAX),
         ] {
-            let swept = match before {
-                Ok(Some(before)) => self.sweep(duty, before, lost).await,
-                Ok(None) => continue,
-                Err(error) => Err(error),
-            };
+            let swept = self.sweep(duty, before, lost).await;
             if let (Duty::Cancel, Ok(jobs)) = (duty, &swept) {
                 lost.keep_only(jobs);
             }
@@ -153,19 +176,23 @@ impl Sweeper {
         let (mut last, mut failed, mut seen) = (None, 0, HashSet::new());
         for _ in 0..PAGES {
             let page = self.records.jobs().due(duty, before, last.as_ref(), PAGE).await?;
-            for job in &page {
-                seen.insert(job.id);
-                match self.perform(duty, job, lost).await {
+            last = page.last().cloned();
+            let performed = stream::iter(page)
+                .map(|job| async move { (job.id, self.perform(duty, &job, lost).await) })
+                .buffered(AT_ONCE);
+            let mut performed = std::pin::pin!(performed);
+            while let Some((job, performed)) = performed.next().await {
+                seen.insert(job);
+                match performed {
                     Ok(()) => failed = 0,
                     Err(error) if failed + 1 == IN_A_ROW => return Err(error),
                     Err(error) => {
                         failed += 1;
                         let what = words(duty);
-                        tracing::warn!(job.id = %job.id, %error, "sweeper could not {what}");
+                        tracing::warn!(job.id = %job, %error, "sweeper could not {what}");
                     }
                 }
             }
-            last = page.into_iter().last();
             if last.is_none() {
                 break;
             }

@@ -73,15 +73,32 @@ impl Jobs<'_> {
         after: Option<&Due>,
         limit: u32,
     ) -> Result<Vec<Due>> {
+        self.due_elsewhere(&[], duty, before, after, limit).await
+    }
+
+    /// The same of all workspaces but these.
+    pub async fn due_elsewhere(
+        &self,
+        busy: &[&str],
+        duty: Duty,
+        before: Timestamp,
+        after: Option<&Due>,
+        limit: u32,
+    ) -> Result<Vec<Due>> {
         let (condition, time) = (duty.condition(), duty.time());
+        let elsewhere = match busy.len() {
+            0 => String::new(),
+            count => format!("AND workspace NOT IN ({})", places(5, count)),
+        };
         let found = assembled(format!(
             "SELECT id, workspace, {time} AS due_at FROM jobs
-             WHERE {condition} AND {time} < $1 AND ({time}, id) > ($2, $3)
+             WHERE {condition} {elsewhere} AND {time} < $1 AND ({time}, id) > ($2, $3)
              ORDER BY {time}, id LIMIT $4"
         ));
         let id = after.map(|due| due.id.to_string()).unwrap_or_default();
         let at = after.map_or(Timestamp::MIN, |due| due.at);
         let found: Statement = found.time(before).time(at).text(&id).int(limit);
+        let found = found.texts(busy.iter().copied());
         found.all(self.0.reads()).await?.iter().map(read).collect()
     }
 

@@ -3,7 +3,7 @@
 use streams::id::JobId;
 use streams::outcome::{Outcome, Status};
 use streams::phase::Phase;
-use streams::snapshot::QueueLimit;
+use streams::snapshot::{Notify, QueueLimit};
 
 use super::job::{admit, fact, new_job, running, saved, second, story};
 use crate::records::filter::{Condition, STATUS};
@@ -12,6 +12,7 @@ use crate::records::*;
 pub(super) async fn exercise(records: &Records) {
     cancelled(records).await;
     overdue(records).await;
+    told(records).await;
     deleted(records).await;
     published(records).await;
     swept(records).await;
@@ -50,6 +51,32 @@ async fn overdue(records: &Records) {
     let end = Outcome::Cancelled { message: "cancelled by a user".to_owned() };
     project(records, &[fact(ids[0], Phase::Archived, &end)]).await;
     assert_eq!(listed(None, 10).await, []);
+}
+
+/// Ends that are to be told; a workspace that keeps all tellers busy hides no other.
+async fn told(records: &Records) {
+    let jobs = records.jobs();
+    let other = "told-elsewhere";
+    records.workspaces().insert(other, None).await.expect("it is made");
+    let mut ids = Vec::new();
+    for (name, workspace) in [("told-1", "default"), ("told-2", other)] {
+        let mut new = NewJob { workspace: workspace.to_owned(), ..new_job(name) };
+        if let Ok(snapshot) = &mut new.snapshot {
+            snapshot.notify = Some(Notify { on: Vec::new(), webhook: Default::default() });
+        }
+        ids.push(new.id);
+        jobs.admit(new.clone()).await.expect("it is admitted");
+        let mut story = story(new.id, &Outcome::Succeeded);
+        story.iter_mut().for_each(|change| change.workspace = workspace.to_owned());
+        project(records, &story).await;
+    }
+    let due = async |busy: &[&str]| {
+        let due = jobs.due_elsewhere(busy, Duty::Tell, jiff::Timestamp::MAX, None, 10).await;
+        due.expect("they are listed").into_iter().map(|it| it.id).collect::<Vec<_>>()
+    };
+    assert_eq!(due(&[]).await, ids);
+    assert_eq!(due(&["default"]).await, ids[1..]);
+    assert_eq!(due(&["default", other]).await, []);
 }
 
 async fn cancelled(records: &Records) {
