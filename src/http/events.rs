@@ -168,16 +168,17 @@ impl Reader {
                 return Ok(Some(event(&stored.sequence.to_string(), &message)));
             }
         }
-        let Some(job) = records.jobs().by_id(self.job).await? else {
+        let Some(status) = records.jobs().status(self.job).await? else {
             // It was deleted.
             self.is_over = true;
             return Ok(None);
         };
-        let is_swept = job.status.is_terminal()
-            && broker.last(StreamName::Status, &self.subject).await?.is_none();
+        let is_swept =
+            status.is_terminal() && broker.last(StreamName::Status, &self.subject).await?.is_none();
         if !is_swept {
             return Ok(None);
         }
+        let Some(job) = records.jobs().by_id(self.job).await? else { return Ok(None) };
         self.is_over = true;
         let message = serde_json::to_value(status::known(&job)).map_err(ApiError::internal)?;
         Ok(Some(event(END, &message)))

@@ -222,22 +222,37 @@ impl Progress {
 }
 
 async fn open(new: &NewBatch, db: &mut AnyConnection) -> Result<Batch> {
-    let batch = sql("INSERT INTO batches
-             (id, name, workspace, submission_key, expected, seal_after_seconds, created_at,
-              updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
-         ON CONFLICT (workspace, name) DO UPDATE
-         SET expected = COALESCE(excluded.expected, batches.expected),
-             seal_after_seconds = excluded.seal_after_seconds, updated_at = excluded.updated_at
-         RETURNING *")
-    .text(&fresh_id("batch"))
-    .texts([&*new.name, &new.workspace, &new.key])
+    if let Some(made) = make(new, &mut *db).await? {
+        return Ok(made);
+    }
+    let goes_on = sql("UPDATE batches SET expected = COALESCE($3, expected),
+             seal_after_seconds = $4, updated_at = $5
+         WHERE workspace = $1 AND name = $2 RETURNING *")
+    .texts([&*new.workspace, &new.name])
     .optional_int(new.expected.map(Into::into))
     .int(new.seal_after_seconds)
     .time(Timestamp::now())
     .row_as(db, read)
     .await?;
-    if batch.key == new.key { Ok(batch) } else { Err(Error::Conflict) }
+    if goes_on.key == new.key { Ok(goes_on) } else { Err(Error::Conflict) }
+}
+
+/// Makes one, unless there is one of the name.
+async fn make(new: &NewBatch, db: &mut AnyConnection) -> Result<Option<Batch>> {
+    let made = sql("INSERT INTO batches
+             (id, name, workspace, submission_key, expected, seal_after_seconds, created_at,
+              updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7) ON CONFLICT DO NOTHING RETURNING *")
+    .text(&fresh_id("batch"))
+    .texts([&*new.name, &new.workspace, &new.key])
+    .optional_int(new.expected.map(Into::into))
+    .int(new.seal_after_seconds)
+    .time(Timestamp::now());
+    let made = made.one(&mut *db).await?.as_ref().map(read).transpose()?;
+    if let Some(batch) = &made {
+        received::gather(batch, db).await?;
+    }
+    Ok(made)
 }
 
 fn read(row: &Row) -> Result<Batch> {

@@ -148,6 +148,13 @@ impl Jobs<'_> {
         found.one(self.0.reads()).await?.map(|row| read(&row)).transpose()
     }
 
+    /// Where one is that is not deleted; its record may be large.
+    pub async fn status(&self, job: JobId) -> Result<Option<Status>> {
+        let found = sql("SELECT status FROM jobs WHERE id = $1 AND deleted_at IS NULL");
+        let found = found.text(&job.to_string()).one(self.0.reads()).await?;
+        found.map(|row| row.word("status")).transpose()
+    }
+
     /// Lays details over those that callers gave before, key by key.
     pub async fn merge_details(&self, job: JobId, details: Map<String, Value>) -> Result<()> {
         self.0

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::cli::Session;
 use crate::client::Error;
 
@@ -19,11 +21,13 @@ pub(super) struct Server<'s> {
     met: Cell<bool>,
     /// Whether somebody was told that it is away.
     told: Cell<bool>,
+    /// Whether it had no room for lines when it was asked last.
+    full: Cell<bool>,
 }
 
 impl<'s> Server<'s> {
     pub(super) fn of(session: &'s Session) -> Self {
-        Self { session, met: Cell::new(false), told: Cell::new(false) }
+        Self { session, met: Cell::new(false), told: Cell::new(false), full: Cell::new(false) }
     }
 
     /// Asks until there is an answer. What is asked must be harmless when it is asked again.
@@ -51,6 +55,18 @@ impl<'s> Server<'s> {
                     return Ok(answer);
                 }
             }
+        }
+    }
+
+    /// Tells whoever watches when the server begins to refuse lines for want of room, and why, and
+    /// when that is over.
+    pub(super) fn has_room(&self, refusal: Option<&Value>) {
+        if self.full.replace(refusal.is_some()) == refusal.is_some() {
+            return;
+        }
+        match refusal {
+            Some(reason) => self.note(&format!("the server takes no lines now: {reason}; waiting")),
+            None => self.note("the server takes lines again"),
         }
     }
 

@@ -177,7 +177,10 @@ async fn a_batch_is_complete_once_each_of_its_lines_came() {
             outcomes(&api, "group=parts&lines=8&first=4", None, later.clone()).await;
             assert_eq!(state().await, (json!("open"), json!(5), json!(2)));
         }
-        let wrong = format!("{}\n{{\n\n", line(1));
+        // The run of blank ones before them, once more and longer.
+        outcomes(&api, "group=parts&lines=8&first=3", None, "\n\n\n".to_owned()).await;
+        assert_eq!(state().await, (json!("open"), json!(6), json!(2)));
+        let wrong = format!("{}\n{{\n\n\n\n", line(1));
         let first = outcomes(&api, "group=parts&lines=8", None, wrong).await;
         assert_eq!(state().await, (json!("complete"), json!(8), json!(3)));
         outcomes(&api, "group=parts&lines=8&first=2", None, line(2)).await;

@@ -9,9 +9,9 @@ use sqlx::AnyConnection;
 use streams::fact::BatchLine;
 use streams::outcome::bounded;
 
-use super::{Batch, Batches, Refusal, SEAL_AFTER_SECONDS};
+use super::{Batch, Batches, NewBatch, Refusal, SEAL_AFTER_SECONDS};
 use crate::records::statement::sql;
-use crate::records::{NewJob, Result, fresh_id};
+use crate::records::{NewJob, Result};
 
 impl Batches<'_> {
     /// Notes that a line was refused.
@@ -35,11 +35,17 @@ impl Batches<'_> {
             .await
     }
 
-    /// How many came, blank ones too.
+    /// How many came, blank ones too, each once: runs of blank ones may overlap when a part of
+    /// them came before. What is beyond the batch's end does not count.
     pub(super) async fn received(&self, batch: &Batch) -> Result<u64> {
-        let came = sql("SELECT CAST(COALESCE(SUM(through - line + 1), 0) AS BIGINT) AS came
-             FROM batch_lines WHERE batch = $1");
-        came.text(&batch.id).row(self.0.reads()).await?.number("came")
+        let came = sql("SELECT CAST(COALESCE(SUM(CASE
+                 WHEN seen IS NULL OR seen < line THEN through - line + 1
+                 WHEN seen < through THEN through - seen ELSE 0 END), 0) AS BIGINT) AS came
+             FROM (SELECT line, through, MAX(through) OVER (ORDER BY line
+                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS seen
+                 FROM batch_lines WHERE batch = $1 AND line <= $2) AS runs");
+        let end = batch.expected.map_or(i64::MAX, i64::from);
+        came.text(&batch.id).int(end).row(self.0.reads()).await?.number("came")
     }
 }
 
@@ -72,21 +78,22 @@ pub(in crate::records) async fn came(
     came.texts([workspace, &line.group]).int(line.line).run(db).await.map(drop)
 }
 
+/// Notes the lines of a batch that is made after its jobs, as when records were lost.
+pub(super) async fn gather(batch: &Batch, db: &mut AnyConnection) -> Result<()> {
+    let came = sql("INSERT INTO batch_lines (batch, line, through)
+         SELECT DISTINCT $1, batch_line, batch_line FROM jobs
+         WHERE workspace = $2 AND batch = $3 ON CONFLICT DO NOTHING");
+    came.texts([&*batch.id, &batch.workspace, &batch.name]).run(db).await.map(drop)
+}
+
 /// Makes the batch of a job that is rebuilt, if the batch's key can be told from the job's. How
 /// many lines it was to have nobody knows any more.
 pub(in crate::records) async fn found(job: &NewJob, db: &mut AnyConnection) -> Result<()> {
     let Some((name, key)) = batch_of(job) else { return Ok(()) };
-    let found = sql("INSERT INTO batches
-             (id, name, workspace, submission_key, seal_after_seconds, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT DO NOTHING");
-    found
-        .text(&fresh_id("batch"))
-        .texts([name, &job.workspace, key])
-        .int(SEAL_AFTER_SECONDS)
-        .time(job.created_at)
-        .run(db)
-        .await
-        .map(drop)
+    let (name, workspace, key) = (name.to_owned(), job.workspace.clone(), key.to_owned());
+    let seal_after_seconds = SEAL_AFTER_SECONDS;
+    let new = NewBatch { name, workspace, key, expected: None, seal_after_seconds };
+    super::make(&new, db).await.map(drop)
 }
 
 /// A batch's name and key. A line with a key of its own does not tell it, and neither does a job

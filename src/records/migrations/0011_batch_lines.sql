@@ -16,10 +16,10 @@ JOIN jobs ON jobs.workspace = batches.workspace AND jobs.batch = batches.name;
 INSERT INTO batch_lines (batch, line, through)
 SELECT batch, line, line FROM batch_refusals WHERE true ON CONFLICT DO NOTHING;
 
--- A batch was complete once its last line was there; what is missing in one counts as blank. No
--- line has this number.
+-- A batch was complete once its last line was there; as many as are missing in one count as blank.
+-- No line has such a number.
 INSERT INTO batch_lines (batch, line, through)
-SELECT batches.id, 0, batches.expected - COUNT(*) - 1 FROM batches
+SELECT batches.id, COUNT(*) - batches.expected, -1 FROM batches
 JOIN batch_lines ON batch_lines.batch = batches.id
 GROUP BY batches.id, batches.expected
 HAVING MAX(batch_lines.line) >= batches.expected AND COUNT(*) < batches.expected;

@@ -36,8 +36,11 @@ impl Batch<'_> {
         }
         let any = !ended.is_empty();
         let waiting = std::mem::take(&mut self.waiting_for_room);
-        for entry in self.fetch(ended).await?.iter().chain(&waiting) {
-            self.retry(entry).await?;
+        for entry in self.fetch(ended).await?.into_iter().chain(waiting) {
+            match self.room() {
+                0 => self.waiting_for_room.push(entry),
+                _ => self.retry(&entry).await?,
+            }
         }
         Ok(any)
     }
@@ -95,15 +98,24 @@ impl Batch<'_> {
         if self.retried.contains(&line) {
             return Ok(());
         }
+        if !self.waiting_for_room.is_empty() {
+            // The refusal of one speaks for those after it.
+            self.waiting_for_room.push(entry.clone());
+            return Ok(());
+        }
         let mut runs = entry["runs"].as_array().cloned().unwrap_or_default();
         runs.push(json!(job));
         let key = format!("{}/{line}/{}", self.directory.begun.key, runs.len());
         let path = format!("{}/jobs/{}/rerun", self.session.base("jobs", None), segment(job));
         let (client, body) = (&self.session.client, json!({"in_batch": true}));
-        let rerun = async || client.submit(&path, &body, Some(key.clone())).await;
+        let rerun = async || match client.submit(&path, &body, Some(key.clone())).await {
+            Err(full) if full.is_for_want_of_room() => Ok(Err(full)),
+            made => made.map(Ok),
+        };
         let made = match self.server.call(rerun).await {
-            Ok(made) => made,
-            Err(error) if error.is_for_want_of_room() => {
+            Ok(Ok(made)) => made,
+            Ok(Err(full)) => {
+                self.server.has_room(Some(&json!(full.to_string())));
                 self.waiting_for_room.push(entry.clone());
                 return Ok(());
             }

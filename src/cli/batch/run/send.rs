@@ -1,6 +1,6 @@
 //! Sending: lines of the file, a few at a time and never more than there is room for.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Batch, number};
 use crate::cli::batch::{batches, worst};
@@ -53,8 +53,9 @@ impl Batch<'_> {
         let client = &self.session.client;
         let send = async || client.submit_lines(&path, &begun.key, chunk.text.clone()).await;
         let outcomes = self.server.call(send).await?;
-        let is_full = |outcome: &Value| outcome["status"] == 503;
-        if outcomes.len() < chunk.numbers.len() || outcomes.iter().any(is_full) {
+        let full = outcomes.iter().find(|outcome| outcome["status"] == 503);
+        self.server.has_room(full.map(|outcome| &outcome["detail"]));
+        if outcomes.len() < chunk.numbers.len() || full.is_some() {
             // Those that were taken are the same jobs when they are sent again.
             self.kept_back = Some(chunk);
             return Ok(false);
@@ -98,8 +99,10 @@ impl Batch<'_> {
         Ok(chunk)
     }
 
-    fn room(&self) -> usize {
-        (self.asked.concurrency as usize).saturating_sub(self.on_their_way.len())
+    /// How many more jobs may be on their way. Those that wait for room at the server will be.
+    pub(super) fn room(&self) -> usize {
+        let taken = self.on_their_way.len() + self.waiting_for_room.len();
+        (self.asked.concurrency as usize).saturating_sub(taken)
     }
 
     /// Whether a line need not be sent: its job is over, or is known to go on.
