@@ -214,7 +214,7 @@ impl Invoke {
             }
             let told = lost::counted(told, run.attempt);
             if is_here && told.failure == Some(Failure::WorkerLost) {
-                self.keep_output(snapshot, run).await?;
+                self.keep_output(snapshot, run)?;
             }
             let invoked = if is_here {
                 self.told(job, run, snapshot, held, told).await?
