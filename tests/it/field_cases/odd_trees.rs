@@ -148,7 +148,7 @@ async fn a_path_that_a_result_does_not_have_fails_the_next_job() {
         let record = upon(&api, &format!("{url}/{path}"), "true").await.ends(SOON).await;
         assert_eq!(record["status"], status, "{path}: {record}");
         if status == "error" {
-            let said = record["error_details"]["message"].as_str().unwrap_or_default();
+            let said = record["error_details"]["error"].as_str().unwrap_or_default();
             assert!(said.contains(&format!("nothing at '{path}'")), "{record}");
         }
     }
