@@ -144,7 +144,7 @@ async fn a_path_that_a_result_does_not_have_fails_the_next_job() {
     completes(&first, SOON).await;
     let url = first.result("output_workdir").await["artifact_url"].clone();
     let url = url.as_str().expect("a reference");
-    for (path, status) in [("report", "completed"), ("reprot", "error"), ("file", "error")] {
+    for (path, status) in [("report", "completed"), ("reports", "error"), ("file", "error")] {
         let record = upon(&api, &format!("{url}/{path}"), "true").await.ends(SOON).await;
         assert_eq!(record["status"], status, "{path}: {record}");
         if status == "error" {
