@@ -19,6 +19,7 @@ mod processes;
 mod receiver;
 mod scratch;
 mod stall;
+mod submission;
 mod team;
 
 pub use api::Api;
@@ -38,6 +39,7 @@ pub use processes::{
 pub use receiver::Receiver;
 pub use scratch::open_directory;
 pub use stall::Stall;
+pub use submission::submission;
 pub use team::Team;
 
 use serde_json::{Value, json};

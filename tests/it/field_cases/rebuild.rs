@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use streams::broker::{Broker, Expect, Publication};
+use streams::broker::Broker;
 use streams::id::JobId;
 use streams::phase::Phase;
-use streams::subject;
 use tempfile::TempDir;
 
-use crate::harness::{Api, Database, Job, Parts, Postgres, eventually, script_agent};
+use crate::harness::{Api, Database, Job, Parts, Postgres, eventually, script_agent, submission};
 
 const SOON: Duration = Duration::from_secs(120);
 const EXECUTE: &str = "/apis/agents/v2/workspaces/default/jobs/execute";
@@ -46,14 +45,8 @@ async fn foreign(api: &Api, broker: &dyn Broker) -> Vec<Job> {
     let mut jobs = Vec::new();
     for agent in [script_agent(), json!("nobody")] {
         let id = JobId::new();
-        let publication = Publication {
-            subject: subject::fact(Phase::Submitted, "default", id),
-            payload: json!({"spec": {"agent": agent, "input": ""}}).to_string().into(),
-            message_id: None,
-            expect: Expect::Empty,
-            traceparent: None,
-        };
-        broker.publish(publication).await.expect("it is stored");
+        let body = json!({"spec": {"agent": agent, "input": ""}});
+        broker.publish(submission(id, &body)).await.expect("it is stored");
         let path = format!("{JOBS}/{}", id.http());
         let record = || async {
             let (status, record) = api.ask(Method::GET, &path, None).await;

@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use streams::broker::{self, Broker, Expect, Publication};
+use streams::broker::{self, Broker};
 use streams::id::JobId;
-use streams::phase::Phase;
-use streams::subject;
 use streams::topology::Limits;
 
-use crate::harness::{Database, Options, Parts, Platform, eventually, script_agent};
+use crate::harness::{Database, Options, Parts, Platform, eventually, script_agent, submission};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -84,14 +82,8 @@ async fn case_l4_a_full_intake_refuses_before_anything_is_recorded_and_jobs_go_o
         "Too many submissions wait. Running jobs go on; try again later."
     );
     let foreign = async || {
-        let publication = Publication {
-            subject: subject::fact(Phase::Submitted, "default", JobId::new()),
-            payload: json!({"spec": {}, "padding": "x".repeat(1024)}).to_string().into(),
-            message_id: None,
-            expect: Expect::Empty,
-            traceparent: None,
-        };
-        broker.publish(publication).await
+        let body = json!({"spec": {}, "padding": "x".repeat(1024)});
+        broker.publish(submission(JobId::new(), &body)).await
     };
     // What is kept in reserve is theirs, and then they are refused as well.
     let mut last = foreign().await;

@@ -5,15 +5,13 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use streams::broker::{Broker, Expect, Publication};
+use streams::broker::Broker;
 use streams::id::JobId;
 use streams::jetstream::JetStream;
-use streams::phase::Phase;
-use streams::subject;
 use streams::topology::Limits;
 
 use super::{Client, python, rust, written};
-use crate::harness::{Came, Database, Plain, Team, eventually, script_agent};
+use crate::harness::{Came, Database, Plain, Team, eventually, script_agent, submission};
 
 const JOBS: &str = "/apis/jobs/v2/workspaces/default/jobs";
 const EXECUTE: &str = "/apis/agents/v2/workspaces/default/jobs/execute";
@@ -186,14 +184,8 @@ async fn a_client_whose_submission_has_no_room_ends_with_the_words_of_the_queue(
     let server = team.parts.server();
     let (broker, mut is_full) = (team.broker("errand").await, false);
     for _ in 0..32 {
-        let publication = Publication {
-            subject: subject::fact(Phase::Submitted, "default", JobId::new()),
-            payload: json!({"spec": {}, "padding": "x".repeat(1024)}).to_string().into(),
-            message_id: None,
-            expect: Expect::Empty,
-            traceparent: None,
-        };
-        is_full |= broker.publish(publication).await.is_err();
+        let body = json!({"spec": {}, "padding": "x".repeat(1024)});
+        is_full |= broker.publish(submission(JobId::new(), &body)).await.is_err();
     }
     assert!(is_full);
     let spec = written(&team, &json!({"agent": script_agent(), "input": "x".repeat(1024)}));
