@@ -177,6 +177,20 @@ async fn exported_files_are_another_job_s_working_directory() {
     assert_eq!(next.json("fabric_run_result").await["response"], "first\nfirst\n3000000\nruns");
 }
 
+/// A few blocks of an agent must not become the disk of the platform.
+#[tokio::test]
+async fn holes_are_not_exported_as_zeros_without_a_bound() {
+    let platform = Platform::start().await;
+    let api = platform.api();
+    let script =
+        "echo x > huge; truncate -s 900G huge; ln huge again; truncate -s 64M some; echo ok";
+    let export = |path: &str| json!({"fileset": "holes", "paths": [path]});
+    let kept = followed_by(&api, script, "agents.export-files", export("some")).await;
+    assert_eq!(kept.ends(SOON).await["status"], "completed");
+    let job = followed_by(&api, script, "agents.export-files", export("again")).await;
+    failed(&job, "has 966367641600 bytes, of which 4096 are stored").await;
+}
+
 #[tokio::test]
 async fn case_a4_an_action_that_misses_a_file_fails_and_the_results_stay() {
     let platform = Platform::start().await;

@@ -4,6 +4,7 @@
 //! holes and names that are not UTF-8 round-trip. Sockets, FIFOs and devices are left out and
 //! named. Everything streams: no function here holds a whole file, let alone a whole tree.
 
+mod ahead;
 mod changes;
 mod contents;
 mod descent;

@@ -23,6 +23,11 @@ impl Litter {
         Self { root: root.to_owned() }
     }
 
+    /// The file that an object is in, whose key s3s-fs has found to be one.
+    pub(super) fn object(&self, bucket: &str, key: &str) -> PathBuf {
+        self.root.join(bucket).join(key)
+    }
+
     /// Forgets all uploads. At the start nobody can go on with one: the keys are new each time.
     pub(super) fn forget_uploads(&self) -> io::Result<()> {
         self.remove_where(|name| {

@@ -2,17 +2,22 @@
 //!
 //! It checks `If-None-Match` and renames afterwards, so that several writers win: here each
 //! write to a key waits for the one before. It answers `BadDigest` after it has put the
-//! object in place: here such an object is removed again. And it leaves things behind, and lists
+//! object in place: here such an object is removed again. It reads 4 KiB at a time, each on another
+//! thread, which gives 40 MB/s: here it reads more at once. And it leaves things behind, and lists
 //! no uploads: see [`Litter`].
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::{self, SeekFrom};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use s3s::dto::*;
 use s3s::{S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result};
 use s3s_fs::FileSystem;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::sync::OwnedMutexGuard;
+use tokio_util::io::ReaderStream;
 
 use super::litter::Litter;
 
@@ -21,6 +26,9 @@ const UPLOADS_PAGE: i32 = 1000;
 
 /// Locks of keys that nobody uses are dropped when there are so many.
 const KEPT_LOCKS: usize = 1024;
+
+/// Bytes that are read at once.
+const CHUNK_BYTES: usize = 128 * 1024;
 
 /// Bucket, key, upload id.
 type UploadName = (String, String, String);
@@ -72,6 +80,35 @@ impl Locked {
             self.litter.forget_object(bucket, key).map_err(S3Error::internal_error)?;
         }
         outcome
+    }
+
+    /// What it says of the object, and the bytes by a way of our own. A suffix that is longer than the
+    /// object is all of it, which s3s-fs does not know.
+    async fn get(
+        &self,
+        mut req: S3Request<GetObjectInput>,
+    ) -> S3Result<S3Response<GetObjectOutput>> {
+        let path = self.litter.object(&req.input.bucket, &req.input.key);
+        let Ok(meta) = tokio::fs::metadata(&path).await else {
+            // It has the words for that.
+            return self.files.get_object(req).await;
+        };
+        let range = req.input.range;
+        let part = range.map_or(Ok(0..meta.len()), |range| range.check(meta.len()))?;
+        if range.is_some() {
+            let last = part.end.checked_sub(1).ok_or(S3ErrorCode::InvalidRange)?;
+            req.input.range = Some(Range::Int { first: part.start, last: Some(last) });
+        }
+        let mut found = self.files.get_object(req).await?;
+        let mut file = File::open(path).await.map_err(|_| S3ErrorCode::NoSuchKey)?;
+        let bytes = part.end - part.start;
+        if found.output.content_length != i64::try_from(bytes).ok() {
+            return Err(S3Error::internal_error(io::Error::other("it was replaced just now")));
+        }
+        file.seek(SeekFrom::Start(part.start)).await.map_err(S3Error::internal_error)?;
+        let body = ReaderStream::with_capacity(file.take(bytes), CHUNK_BYTES);
+        found.output.body = Some(StreamingBlob::wrap(body));
+        Ok(found)
     }
 
     async fn delete(
@@ -237,6 +274,7 @@ implement! {
         copy_object CopyObjectInput CopyObjectOutput,
     }
     mended: {
+        get_object get GetObjectInput GetObjectOutput,
         delete_object delete DeleteObjectInput DeleteObjectOutput,
         create_multipart_upload begin CreateMultipartUploadInput CreateMultipartUploadOutput,
         complete_multipart_upload complete CompleteMultipartUploadInput CompleteMultipartUploadOutput,
@@ -248,7 +286,6 @@ implement! {
         delete_bucket DeleteBucketInput DeleteBucketOutput,
         delete_objects DeleteObjectsInput DeleteObjectsOutput,
         get_bucket_location GetBucketLocationInput GetBucketLocationOutput,
-        get_object GetObjectInput GetObjectOutput,
         head_bucket HeadBucketInput HeadBucketOutput,
         head_object HeadObjectInput HeadObjectOutput,
         list_buckets ListBucketsInput ListBucketsOutput,

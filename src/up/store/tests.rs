@@ -244,3 +244,48 @@ async fn an_upload_that_is_dropped_leaves_nothing() {
     tokio::time::timeout(std::time::Duration::from_secs(20), emptied).await.expect("it is aborted");
     assert_eq!(store.size("given-up").await.expect("the store answers"), None);
 }
+
+/// As files are read in chunks, so that objects are taken that are shorter and longer than one.
+#[tokio::test]
+async fn an_object_and_its_parts_are_read_as_they_were_written() {
+    let (_dir, server, store, client) = server().await;
+    let bucket = server.config().bucket;
+    for size in [0_usize, 1, 128 * 1024, 300_001] {
+        let bytes: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+        let key = format!("jobs/a/{size}");
+        store.put(&key, bytes.clone().into()).await.expect("it is stored");
+        let get = async |range: Option<&str>| {
+            let get = client.get_object().bucket(&bucket).key(&key);
+            let found = get.set_range(range.map(str::to_owned)).send().await;
+            let found =
+                found.map_err(|error| error.raw_response().map(|it| it.status().as_u16()))?;
+            let (length, range) = (found.content_length(), found.content_range.clone());
+            let body = found.body.collect().await.expect("it ends well").to_vec();
+            assert_eq!(length, i64::try_from(body.len()).ok());
+            Ok::<_, Option<u16>>((body, range))
+        };
+        assert_eq!(get(None).await, Ok((bytes.clone(), None)));
+        for (asked, from, to) in [
+            ("bytes=0-0", 0, 1),
+            ("bytes=70-", 70, size),
+            ("bytes=-9", size.saturating_sub(9), size),
+            ("bytes=100-200000", 100, 200_001),
+        ] {
+            let to = to.min(size);
+            if from >= to {
+                assert_eq!(get(Some(asked)).await, Err(Some(416)), "{asked} of {size}");
+                continue;
+            }
+            let told = format!("bytes {from}-{}/{size}", to - 1);
+            assert_eq!(
+                get(Some(asked)).await,
+                Ok((bytes[from..to].to_vec(), Some(told))),
+                "{asked}"
+            );
+        }
+    }
+    let none = client.get_object().bucket(&bucket).key("jobs/a/none").send().await;
+    assert!(
+        none.is_err_and(|error| error.raw_response().is_some_and(|it| it.status().as_u16() == 404))
+    );
+}

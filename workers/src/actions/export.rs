@@ -5,7 +5,8 @@
 
 mod pattern;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 
 use bytes::Bytes;
@@ -26,6 +27,11 @@ pub(crate) use pattern::Pattern;
 
 /// Files of one job at most; their names are held in memory.
 const MAX_FILES: usize = 10_000;
+
+/// Bytes of holes that are written out as zeros, in all files of one job; what of a file has fewer
+/// than some does not count.
+const MAX_HOLES: u64 = 1 << 30;
+const COUNTED_HOLES: u64 = 1 << 20;
 
 /// Filesets of such names show the results of jobs; nothing is written there.
 const JOB_FILESET: &str = "job-fileset-";
@@ -158,13 +164,19 @@ async fn open(store: &Store, bundle: &ObjectRef) -> Result<impl Read + Send + us
 }
 
 /// Finds the files that are meant. Every pattern must mean at least one.
-fn choose(mut bundle: impl Read, patterns: &[Pattern]) -> Result<Chosen, Failure> {
+fn choose(mut bundle: impl Read + Send, patterns: &[Pattern]) -> Result<Chosen, Failure> {
     let mut chosen = Chosen::new();
     let mut unmatched: Vec<_> = patterns.iter().collect();
     let (mut count, mut unnamed) = (0, None);
+    let mut holes = HashMap::new();
     let read = bundle::files(&mut bundle, Limits::default(), |name, found| {
         let source = match found {
-            FileFound::File { .. } => name,
+            FileFound::File { size, stored, .. } => {
+                if size - stored >= COUNTED_HOLES {
+                    holes.insert(hashed(name), (size, stored));
+                }
+                name
+            }
             FileFound::Link { first } => first,
         };
         let text = String::from_utf8_lossy(name);
@@ -195,18 +207,37 @@ fn choose(mut bundle: impl Read, patterns: &[Pattern]) -> Result<Chosen, Failure
     if count > MAX_FILES {
         return failed(format!("paths match {count} files, {MAX_FILES} at most are exported"));
     }
+    let mut in_holes = 0;
+    let holey = |name| Some((name, holes.get(&hashed(name))?));
+    for (name, (size, stored)) in chosen.keys().map(Vec::as_slice).filter_map(holey) {
+        in_holes += size - stored;
+        if in_holes > MAX_HOLES {
+            return failed(format!(
+                "'{}' has {size} bytes, of which {stored} are stored: a fileset keeps no holes, and \
+                 at most {MAX_HOLES} bytes of them are exported",
+                display_name(name)
+            ));
+        }
+    }
     Ok(chosen)
+}
+
+/// Instead of a name: there may be very many of files that nobody has chosen.
+fn hashed(name: &[u8]) -> u64 {
+    let mut hash = DefaultHasher::new();
+    name.hash(&mut hash);
+    hash.finish()
 }
 
 /// Runs on a thread that may block, and gives each chosen file to whoever writes it.
 fn read_out(
-    mut bundle: impl Read,
+    mut bundle: impl Read + Send,
     chosen: &Chosen,
     items: &mpsc::Sender<Item>,
 ) -> Result<(), UnpackError> {
     let gone = || UnpackError::from(io::Error::from(io::ErrorKind::BrokenPipe));
     let read = bundle::files(&mut bundle, Limits::default(), |name, found| {
-        let (FileFound::File { mode, data }, Some(paths)) = (found, chosen.get(name)) else {
+        let (FileFound::File { mode, data, .. }, Some(paths)) = (found, chosen.get(name)) else {
             return Ok(());
         };
         let (chunks, bytes) = mpsc::channel(CHUNKS);

@@ -10,8 +10,9 @@ use errand_runner::names::display_name;
 use flate2::read::MultiGzDecoder;
 use tar::EntryType;
 
+use super::ahead::Ahead;
 use super::entries::{Entries, Raw};
-use super::sparse::{Expanded, Segment};
+use super::sparse::{Expanded, Segment, real_bytes};
 use super::write::Writer;
 
 /// Set-user-id and set-group-id bits are dropped where a bundle is unpacked.
@@ -87,7 +88,7 @@ pub(super) enum Kind {
 /// Copies the picked part of a gzipped tar into another bundle, below `prefix`, but for names
 /// (below the prefix) that `leave_out` claims. Says how many entries were there.
 pub fn copy_entries<W: Write>(
-    bundle: impl Read,
+    bundle: impl Read + Send,
     pick: &Pick,
     into: &mut Writer<W>,
     prefix: &[u8],
@@ -142,6 +143,10 @@ pub enum FileFound<'a> {
     File {
         /// Permission bits.
         mode: u32,
+        /// Bytes that it has, and how many of them are stored: the others are holes.
+        size: u64,
+        /// See `size`.
+        stored: u64,
         /// Bytes that follow.
         data: &'a mut dyn Read,
     },
@@ -154,7 +159,7 @@ pub enum FileFound<'a> {
 
 /// Shows every regular file of a gzipped tar, by its name below the top; symbolic links are none.
 pub fn files(
-    bundle: impl Read,
+    bundle: impl Read + Send,
     limits: Limits,
     mut visit: impl FnMut(&[u8], FileFound<'_>) -> Result<(), UnpackError>,
 ) -> Result<(), UnpackError> {
@@ -167,21 +172,35 @@ pub fn files(
             let too_large = || too_large(limits, &display_name(&name), size, size);
             left = left.checked_sub(size).ok_or_else(too_large)?;
             let mut data = Expanded::new(data, &segments, size);
-            visit(&name, FileFound::File { mode: mode & KEPT_MODE, data: &mut data })
+            let (mode, stored) = (mode & KEPT_MODE, real_bytes(&segments));
+            visit(&name, FileFound::File { mode, size, stored, data: &mut data })
         }
         Kind::HardLink(first) => visit(&entry.name, FileFound::Link { first }),
     });
     walked.map(drop)
 }
 
-/// Walks the entries of the picked part, and says how many there were.
+/// Walks the entries of the picked part, and says how many there were. They are decompressed
+/// while what came before is visited.
 pub(super) fn each(
-    bundle: impl Read,
+    bundle: impl Read + Send,
+    pick: &Pick,
+    limits: Limits,
+    visit: impl FnMut(Entry<'_>) -> Result<(), UnpackError>,
+) -> Result<u64, UnpackError> {
+    std::thread::scope(|scope| {
+        let plain = Ahead::of(MultiGzDecoder::new(bundle), scope)?;
+        walk(plain, pick, limits, visit)
+    })
+}
+
+fn walk(
+    plain: impl Read,
     pick: &Pick,
     limits: Limits,
     mut visit: impl FnMut(Entry<'_>) -> Result<(), UnpackError>,
 ) -> Result<u64, UnpackError> {
-    let mut archive = Entries::new(MultiGzDecoder::new(bundle));
+    let mut archive = Entries::new(plain);
     let (mut entries, mut bytes, mut picked) = (0, 0_u64, 0);
     while let Some(raw) = archive.next()? {
         let Raw { kind, name, link, mode, mtime, size, stored, segments } = raw;

@@ -18,7 +18,7 @@ const BUFFER_BYTES: usize = 128 * 1024;
 /// Unpacks the picked part of a gzipped tar into an existing directory. Says how many entries
 /// it had; a single picked file gets the name `single`.
 pub fn unpack(
-    bundle: impl Read,
+    bundle: impl Read + Send,
     pick: &Pick,
     root: &Path,
     single: &str,
@@ -30,7 +30,7 @@ pub fn unpack(
 /// Unpacks all of it for its owner, who gets the directory too, and adds what it holds to the list
 /// of what an agent is given.
 pub fn unpack_given(
-    bundle: impl Read,
+    bundle: impl Read + Send,
     root: &Path,
     owner: Owner,
     given: &mut Given,
@@ -65,7 +65,7 @@ impl<'a> Unpacking<'a> {
 
     fn run(
         mut self,
-        bundle: impl Read,
+        bundle: impl Read + Send,
         pick: &Pick,
         single: &[u8],
         limits: Limits,
