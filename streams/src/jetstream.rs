@@ -288,31 +288,21 @@ impl Broker for JetStream {
     }
 
     async fn get(&self, bucket: Bucket, key: &str) -> Result<Option<Entry>, Error> {
-        // The store's own way to read asks whichever server is next, as all direct reads do.
-        let name = bucket.as_str();
-        let stream = self.context.get_stream_no_info(format!("KV_{name}")).await;
-        let stream = stream.map_err(unavailable)?;
-        let subject = key_subject(bucket, key);
-        let asked = async { read(stream.get_last_raw_message_by_subject(&subject).await) };
-        let asks = [api("STREAM.MSG.GET", &format!("KV_{name}"))];
-        Ok(self
-            .refusals
-            .or(&asks, asked)
-            .await?
-            .filter(|message| !is_removal(message))
-            .map(|message| Entry { value: message.payload, revision: message.sequence }))
+        let last = self.last_of_key(bucket, key).await?.filter(|message| !is_removal(message));
+        Ok(last.map(|message| Entry { value: message.payload, revision: message.sequence }))
     }
 
     async fn create(&self, bucket: Bucket, key: &str, value: Bytes) -> Result<Option<u64>, Error> {
-        let store = self.bucket(bucket)?;
-        let asked = async {
-            match store.create(key, value).await {
-                Ok(revision) => Ok(Some(revision)),
-                Err(error) if error.kind() == kv::CreateErrorKind::AlreadyExists => Ok(None),
-                Err(error) => Err(unavailable(error)),
-            }
-        };
-        self.refusals.or(&[key_subject(bucket, key)], asked).await
+        // The store's own way says of a key of ours that it is there already, when only the word of
+        // its creation was lost. Nobody could tell then who has it.
+        if let Some(revision) = self.update(bucket, key, value.clone(), 0).await? {
+            return Ok(Some(revision));
+        }
+        // Somebody's tool may have left a marker where a key was removed.
+        match self.last_of_key(bucket, key).await?.filter(is_removal) {
+            Some(marker) => self.update(bucket, key, value, marker.sequence).await,
+            None => Ok(None),
+        }
     }
 
     async fn update(
@@ -340,6 +330,20 @@ impl Broker for JetStream {
 }
 
 impl JetStream {
+    /// What was written last for a key, a marker of its removal included. The store's own way to read
+    /// asks whichever server is next, as all direct reads do.
+    async fn last_of_key(
+        &self,
+        bucket: Bucket,
+        key: &str,
+    ) -> Result<Option<jetstream::message::StreamMessage>, Error> {
+        let name = format!("KV_{}", bucket.as_str());
+        let stream = self.context.get_stream_no_info(&name).await.map_err(unavailable)?;
+        let subject = key_subject(bucket, key);
+        let asked = async { read(stream.get_last_raw_message_by_subject(&subject).await) };
+        self.refusals.or(&[api("STREAM.MSG.GET", &name)], asked).await
+    }
+
     /// Removes a durable consumer; whoever reads it makes it anew and is given everything again.
     pub async fn remove_consumer(&self, spec: &ConsumerSpec) -> Result<(), Error> {
         self.consumers.lock().await.remove(spec);

@@ -74,7 +74,9 @@ impl Cluster {
     pub async fn broker(&self, url: &str) -> JetStream {
         let to = Connect { url: url.to_owned(), name: "test".to_owned(), ..Connect::default() };
         let limits = Limits { replicas: 3, ..Limits::default() };
-        let (broker, drift) = JetStream::connect(&to, limits).await.expect("nats is reachable");
+        // A new leader may take its time on a busy machine.
+        let connected = || async { JetStream::connect(&to, limits).await.ok() };
+        let (broker, drift) = eventually("nats is reachable", AGREED, connected).await;
         assert_eq!(drift, [], "the topology is as we would make it");
         broker
     }
