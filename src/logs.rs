@@ -7,6 +7,8 @@
 mod archive;
 mod index;
 mod last_output;
+mod page;
+mod reading;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -20,6 +22,7 @@ use workers::store::{self, Store};
 
 use index::{Index, Place};
 pub use last_output::last_output;
+use reading::Reading;
 
 /// Jobs whose places are remembered.
 const REMEMBERED_JOBS: usize = 256;
@@ -113,19 +116,16 @@ impl Logs {
         Self { broker, store, known: Mutex::default() }
     }
 
-    /// Reads a window.
+    /// Reads a window: its lines, or as many of them as one answer may have bytes.
     pub async fn read(&self, workspace: &str, job: JobId, window: Window) -> Result<Found, Error> {
         let index = self.index(job);
         let mut index = index.lock().await;
+        let reading = Reading { logs: self, workspace, job };
         loop {
             self.catch_up(workspace, job, &mut index).await?;
-            let total = index.total();
             // The messages may be removed meanwhile: then the archive has the lines.
-            if let Some(above) = self.above(workspace, job, &index, window).await? {
-                let (first, end) = window.places(total, above);
-                if let Some(lines) = self.lines(workspace, job, &index, first, end).await? {
-                    return Ok(Found { first, lines, total });
-                }
+            if let Some(found) = reading.window(&index, window).await? {
+                return Ok(found);
             }
             *index = Index::default();
         }
@@ -167,62 +167,6 @@ impl Logs {
             index.add(Place::Archive, count, u64::MAX);
         }
         Ok(())
-    }
-
-    /// Where the lines above a number begin, of a window that asks for these; `None` when a batch
-    /// is gone.
-    async fn above(
-        &self,
-        workspace: &str,
-        job: JobId,
-        index: &Index,
-        window: Window,
-    ) -> Result<Option<u64>, Error> {
-        let Window::Above { number, .. } = window else { return Ok(Some(0)) };
-        match index.above(number) {
-            None => Ok(Some(index.total())),
-            Some((Place::Archive, _)) => {
-                self.count_archived_until(workspace, job, number).await.map(Some)
-            }
-            Some((Place::Batch(sequence), start)) => {
-                let Some(stored) = self.broker.at(StreamName::Logs, sequence).await? else {
-                    return Ok(None);
-                };
-                let lines = self.open(job, decode(job, &stored.payload)?).await?;
-                let seen = visible(&lines).take_while(|line| line.n <= number).count();
-                Ok(Some(start + seen as u64))
-            }
-        }
-    }
-
-    /// The lines of these places; `None` when a batch is gone.
-    async fn lines(
-        &self,
-        workspace: &str,
-        job: JobId,
-        index: &Index,
-        first: u64,
-        end: u64,
-    ) -> Result<Option<Vec<LogLine>>, Error> {
-        let mut found = Vec::new();
-        for (place, start) in index.covering(first, end) {
-            let skip = first.saturating_sub(start);
-            let take = end - start - skip;
-            match place {
-                Place::Archive => {
-                    found.extend(self.read_archived(workspace, job, skip, take).await?);
-                }
-                Place::Batch(sequence) => {
-                    let Some(stored) = self.broker.at(StreamName::Logs, sequence).await? else {
-                        return Ok(None);
-                    };
-                    let lines = self.open(job, decode(job, &stored.payload)?).await?;
-                    let (skip, take) = (to_usize(skip), to_usize(take));
-                    found.extend(visible(&lines).skip(skip).take(take).cloned());
-                }
-            }
-        }
-        Ok(Some(found))
     }
 
     async fn open(&self, job: JobId, batch: LogBatch) -> Result<Vec<LogLine>, Error> {

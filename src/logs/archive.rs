@@ -7,6 +7,7 @@ use streams::id::JobId;
 use streams::log::LogLine;
 use workers::store::key;
 
+use super::page::Page;
 use super::{Error, Logs, to_usize};
 
 /// The lines that the view has, unread.
@@ -47,17 +48,23 @@ impl Logs {
         self.scan(job, bytes, count).await
     }
 
-    /// Reads lines of the archive.
+    /// Reads lines of the archive into a page.
     pub(super) async fn read_archived(
         &self,
         workspace: &str,
         job: JobId,
         skip: u64,
         take: u64,
-    ) -> Result<Vec<LogLine>, Error> {
+        mut page: Page,
+    ) -> Result<Page, Error> {
         let bytes = self.store.read_unknown(&key::logs(workspace, job)).await?.unwrap_or_default();
         let pick = move |lines: Lines<'_>| {
-            lines.skip(to_usize(skip)).take(to_usize(take)).map(|line| parse(&line?)).collect()
+            for line in lines.skip(to_usize(skip)).take(to_usize(take)) {
+                if !page.push(parse(&line?)?) {
+                    break;
+                }
+            }
+            Ok(page)
         };
         self.scan(job, bytes, pick).await
     }

@@ -1,3 +1,11 @@
+use jiff::Timestamp;
+use streams::broker::{Expect, Publication, Published};
+use streams::id::Attempt;
+use streams::log::LogStream;
+use streams::memory::Memory;
+use streams::topology::Limits;
+use workers::store::StoreConfig;
+
 use super::*;
 
 #[test]
@@ -38,4 +46,54 @@ fn places_that_cover_a_window() {
     check(3, 7, &[(12, 3)]);
     check(7, 9, &[]);
     check(0, 0, &[]);
+}
+
+#[tokio::test]
+async fn what_another_job_has_at_a_sequence_is_not_shown() {
+    let broker = Arc::new(Memory::new(Limits::default()));
+    let [mine, theirs] = [JobId::new(), JobId::new()];
+    let line = LogLine {
+        n: 1,
+        at: Timestamp::UNIX_EPOCH,
+        stream: LogStream::Stdout,
+        text: "secret".to_owned(),
+    };
+    let batch = LogBatch {
+        v: 1,
+        job: theirs,
+        workspace: "default".to_owned(),
+        attempt: Attempt::FIRST,
+        first: 1,
+        count: 1,
+        blank: Some(0),
+        prev: 0,
+        offset: 0,
+        total_bytes: 0,
+        lines: Lines::Inline(vec![line]),
+    };
+    let published = broker.publish(Publication {
+        subject: subject::logs("default", theirs),
+        payload: serde_json::to_vec(&batch).expect("it is JSON").into(),
+        message_id: None,
+        expect: Expect::Any,
+        traceparent: None,
+    });
+    let Ok(Published::Stored(sequence)) = published.await else { panic!("it is stored") };
+    let store = Store::new(&StoreConfig {
+        endpoint: "http://127.0.0.1:1".to_owned(),
+        bucket: "none".to_owned(),
+        access_key: String::new(),
+        secret_key: String::new(),
+        region: "none".to_owned(),
+    });
+    let logs = Logs::new(broker, store);
+    let mut index = Index::default();
+    index.add(Place::Batch(sequence), 1, 1);
+    for (job, expected) in [(theirs, Some(1)), (mine, None)] {
+        let reading = Reading { logs: &logs, workspace: "default", job };
+        for window in [Window::Tail(5), Window::Above { number: 0, limit: 5 }] {
+            let found = reading.window(&index, window).await.expect("the queue answers");
+            assert_eq!(found.map(|found| found.lines.len()), expected, "{window:?}");
+        }
+    }
 }

@@ -94,3 +94,63 @@ async fn the_end_of_a_log_of_a_million_lines_is_read_without_the_rest() {
     let page = api.get(&format!("{logs}?after=999999")).await.body;
     assert_eq!(numbers(&page), [1_000_000]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lines_that_came_while_nobody_looked_are_in_the_archive() {
+    let api = Harness::start().await;
+    let (job, logs) = job(&api).await;
+    let prev = api.publish(&batch(job, 1, 0, &["a", "b"])).await;
+    let first = api.get(&format!("{logs}?limit=2")).await.body;
+    assert_eq!(numbers(&first), [1, 2]);
+    assert_eq!(numbers(&api.get(&format!("{logs}?after=2")).await.body), [0_u64; 0]);
+    api.publish(&batch(job, 3, prev, &["c", "d"])).await;
+    archive_log(&api, job).await;
+    let rest = api.get(&format!("{logs}?after=2")).await.body;
+    assert_eq!((numbers(&rest), &rest["total"]), (vec![3, 4], &json!(4)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lines_that_the_store_has_lost_keep_no_log_from_being_archived() {
+    let api = Harness::start().await;
+    let (job, logs) = job(&api).await;
+    let prev = api.publish(&batch(job, 1, 0, &["a", "b"])).await;
+    let mut lost = batch(job, 3, prev, &[]);
+    let key = key::log_chunk("default", job, lost.attempt, 3, 0);
+    lost.count = 40;
+    lost.lines = Lines::Stored(ObjectRef { key: key.clone(), size: 1, sha256: "0".repeat(64) });
+    let prev = api.publish(&lost).await;
+    api.publish(&batch(job, 43, prev, &["c"])).await;
+    let reader = workers::logs::LogReader::new(api.broker.clone());
+    let packed = reader.archive(&api.store, "default", job).await.expect("it is packed");
+    assert!(packed.is_some());
+    crate::removal::purge(&*api.broker, "default", job).await.expect("the messages go");
+    let page = api.get(&logs).await.body;
+    assert_eq!(numbers(&page), [1, 2, 3, 43]);
+    let told = format!("40 lines are lost: {key} is not in the object store.");
+    assert_eq!(page["data"][2]["message"], json!(told));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_long_lines_is_short_and_goes_on() {
+    let api = Harness::start().await;
+    let (job, logs) = job(&api).await;
+    let text = "x".repeat(500_000);
+    let mut prev = 0;
+    for first in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] {
+        prev = api.publish(&batch(job, first, prev, &[&text])).await;
+    }
+    let checks = async || {
+        let page = async |query: &str| api.get(&format!("{logs}?{query}")).await.body;
+        let start = page("limit=10").await;
+        assert_eq!(numbers(&start), [1, 2, 3, 4, 5, 6, 7, 8]);
+        let next = start["next_page"].as_str().expect("there are more");
+        assert_eq!(numbers(&page(&format!("page_cursor={next}")).await), [9, 10]);
+        let end = page("tail=10").await;
+        assert_eq!(numbers(&end), [3, 4, 5, 6, 7, 8, 9, 10]);
+        let prev = end["prev_page"].as_str().expect("there are more");
+        assert_eq!(numbers(&page(&format!("page_cursor={prev}")).await), [1, 2]);
+    };
+    checks().await;
+    archive_log(&api, job).await;
+    checks().await;
+}

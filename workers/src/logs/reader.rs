@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use streams::broker::{self, Broker};
+use streams::broker::{self, Broker, Stored};
 use streams::id::JobId;
-use streams::log::{Lines, LogBatch};
+use streams::log::{Lines, LogBatch, LogLine, LogStream};
 use streams::snapshot::ObjectRef;
 use streams::subject;
 use streams::topology::StreamName;
@@ -32,22 +32,28 @@ impl LogReader {
         job: JobId,
         from: u64,
     ) -> Result<Option<(u64, LogBatch)>, broker::Error> {
-        let subject = subject::logs(workspace, job);
-        let Some(stored) = self.0.next(StreamName::Logs, &subject, from).await? else {
-            return Ok(None);
-        };
+        let Some(stored) = self.stored(workspace, job, from).await? else { return Ok(None) };
         Ok(Some((stored.sequence, decode(&stored)?)))
     }
 
+    async fn stored(
+        &self,
+        workspace: &str,
+        job: JobId,
+        from: u64,
+    ) -> Result<Option<Stored>, broker::Error> {
+        self.0.next(StreamName::Logs, &subject::logs(workspace, job), from).await
+    }
+
     /// Writes all lines into one zstd-compressed object of JSON lines; `None` when there is no
-    /// line. Writing it again gives the same.
-    pub(crate) async fn archive(
+    /// line. Writing it again gives the same. Lines that the store has lost are told of in one line.
+    pub async fn archive(
         &self,
         store: &Store,
         workspace: &str,
         job: JobId,
     ) -> Result<Option<ObjectRef>, StepError> {
-        let Some(first) = self.next(workspace, job, 0).await? else { return Ok(None) };
+        let Some(first) = self.stored(workspace, job, 0).await? else { return Ok(None) };
         let (sender, mut batches) = tokio::sync::mpsc::channel::<Vec<u8>>(4);
         let (out, chunks) = bundle::pipe();
         let packing = tokio::task::spawn_blocking(move || -> io::Result<()> {
@@ -61,11 +67,11 @@ impl LogReader {
         });
         let feeding = async {
             let mut found = Some(first);
-            while let Some((sequence, batch)) = found {
-                if sender.send(lines(store, batch).await?).await.is_err() {
+            while let Some(stored) = found {
+                if sender.send(lines(store, &stored).await?).await.is_err() {
                     break;
                 }
-                found = self.next(workspace, job, sequence + 1).await?;
+                found = self.stored(workspace, job, stored.sequence + 1).await?;
             }
             drop(sender);
             Ok::<(), StepError>(())
@@ -82,13 +88,20 @@ impl LogReader {
     }
 }
 
-async fn lines(store: &Store, batch: LogBatch) -> Result<Vec<u8>, StepError> {
+async fn lines(store: &Store, stored: &Stored) -> Result<Vec<u8>, StepError> {
+    let batch = decode(stored)?;
     match batch.lines {
         Lines::Inline(lines) => Ok(to_json_lines(&lines)),
-        Lines::Stored(object) => {
-            let bytes = store.read(&object).await?;
-            let bytes = bytes.ok_or_else(|| StepError::retry(format!("no {}", object.key)))?;
-            Ok(bytes.into())
-        }
+        Lines::Stored(object) => match store.read(&object).await? {
+            Some(bytes) => Ok(bytes.into()),
+            // What a store has lost does not come back.
+            None => {
+                let (lines, key) = (batch.count, object.key);
+                tracing::error!(lines, key, "lines of a log are lost");
+                let text = format!("{lines} lines are lost: {key} is not in the object store.");
+                let (n, stream) = (batch.first, LogStream::Platform);
+                Ok(to_json_lines(&[LogLine { n, at: stored.at, stream, text }]))
+            }
+        },
     }
 }
