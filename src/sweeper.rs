@@ -7,6 +7,7 @@
 mod attempts;
 mod blobs;
 mod consumers;
+pub(crate) mod deleted;
 mod leftovers;
 mod unfinished;
 mod vanished;
@@ -72,7 +73,7 @@ pub struct Sweeper {
 
 /// Why something was not done; the next look begins anew.
 #[derive(Debug, thiserror::Error)]
-enum Error {
+pub(crate) enum Error {
     #[error(transparent)]
     Records(#[from] records::Error),
     #[error(transparent)]
@@ -96,7 +97,11 @@ impl Sweeper {
             Vanished { records: &self.records, broker: &self.broker, store: &self.store };
         let unnamed = Duration::from_secs(self.retention.unnamed_seconds);
         let objects = async {
-            tokio::join!(store, blobs::sweep(&self.records, &self.store, unnamed));
+            tokio::join!(
+                store,
+                blobs::sweep(&self.records, &self.store, unnamed),
+                deleted::sweep(&self.records, &self.store)
+            );
         };
         let looking = async {
             tokio::join!(

@@ -100,6 +100,7 @@ impl CatalogService {
         let (action, notify) = (&spec.post_run_action, first.notify.as_ref());
         ethos::may_export(caller, workspace, action)?;
         may_repeat(caller, workspace, spec, base.is_none())?;
+        self.may_use_environment(caller, workspace, spec).await?;
         self.check_all_secrets(caller, workspace, &spec.secrets, action, notify).await?;
         let queue_limit = first.queue_limit.and_then(|limit| QueueLimit::from_now(limit.seconds));
         let mut snapshot = Snapshot { queue_limit, ..first.clone() };
@@ -115,6 +116,21 @@ impl CatalogService {
             snapshot.spec.workdir = pinned.shown;
         }
         Ok(snapshot)
+    }
+
+    /// The same for its environment, and for what one that is stored names now: what it named then
+    /// nobody knows any more. One that is gone is in the snapshot.
+    async fn may_use_environment(
+        &self,
+        caller: &Caller,
+        workspace: &str,
+        spec: &Spec,
+    ) -> Result<(), Refusal> {
+        let given = Some(&spec.request["environment"]).filter(|given| !given.is_null());
+        match self.find_environment(caller, workspace, given).await {
+            Err(refusal @ (Refusal::Forbidden(_) | Refusal::Unavailable(_))) => Err(refusal),
+            _ => Ok(()),
+        }
     }
 
     /// The reference of what a job left in its working directory, which must be whole.

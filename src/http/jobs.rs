@@ -171,6 +171,19 @@ pub(super) async fn delete(
             job.name
         )));
     }
+    if let Some((place, other)) = api.records.jobs().needed_by(job.id).await? {
+        // Who may delete this one need not know of others' jobs.
+        let other = if place == job.workspace {
+            format!("job '{other}'")
+        } else {
+            "a job of another workspace".to_owned()
+        };
+        return Err(ApiError::conflict(format!(
+            "Job '{}' cannot be deleted yet: {other} starts from its results and has not taken \
+             them over. Wait for it to become active, or cancel it.",
+            job.name
+        )));
+    }
     removal::remove(&api.records, &api.store, &*api.broker, &job.workspace, job.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -69,13 +69,23 @@ impl Blobs<'_> {
     }
 
     /// What unfinished jobs pin, by the jobs' ids: those after one, or the first of all.
+    /// Their snapshots are read one by one: each may be tens of megabytes, with the job's input.
     pub async fn pinned(&self, after: Option<&str>) -> Result<Vec<Pins>> {
-        let found = sql("SELECT jobs.id, job_inputs.snapshot FROM jobs
-             JOIN job_inputs ON job_inputs.job = jobs.id
-             WHERE ended_at IS NULL AND deleted_at IS NULL AND jobs.id > $1
-             ORDER BY jobs.id LIMIT $2");
-        let found = found.text(after.unwrap_or_default()).int(page());
-        found.all(self.0.reads()).await?.iter().map(pins).collect()
+        let jobs = sql("SELECT id FROM jobs WHERE ended_at IS NULL AND deleted_at IS NULL
+             AND id > $1 ORDER BY id LIMIT $2");
+        let jobs = jobs.text(after.unwrap_or_default()).int(page()).all(self.0.reads()).await?;
+        let mut pinned = Vec::new();
+        for row in &jobs {
+            let job = row.text("id")?;
+            let found = sql("SELECT job AS id, snapshot FROM job_inputs WHERE job = $1");
+            let found = found.text(&job).one(self.0.reads()).await?;
+            let listings = found.iter().flat_map(sources).filter_map(|source| match source {
+                Source::Files { listing, .. } => Some(listing),
+                Source::Bundle { .. } => None,
+            });
+            pinned.push(Pins { listings: listings.collect(), job });
+        }
+        Ok(pinned)
     }
 }
 
@@ -83,20 +93,17 @@ fn page() -> i64 {
     i64::try_from(AT_ONCE).unwrap_or(i64::MAX)
 }
 
-fn pins(row: &Row) -> Result<Pins> {
-    let job = row.text("id")?;
-    // One that cannot be read runs nothing.
-    let sources: Option<Sources> = row.optional_json("snapshot").unwrap_or_else(|error| {
+/// What the snapshot in a row names. One that cannot be read runs nothing.
+pub(super) fn sources(row: &Row) -> Vec<Source> {
+    let read: Result<Option<Sources>> = row.optional_json("snapshot");
+    let read = read.unwrap_or_else(|error| {
+        let job = row.text("id").unwrap_or_default();
         tracing::warn!(job.id = job, %error, "the snapshot of a job cannot be read");
         None
     });
-    let sources = sources.into_iter().flat_map(|Sources { base, mounts, ethos }| {
+    let named = read.into_iter().flat_map(|Sources { base, mounts, ethos }| {
         let mounts = mounts.into_iter().map(|mount| mount.source);
         base.into_iter().chain(mounts).chain(ethos)
     });
-    let listings = sources.filter_map(|source| match source {
-        Source::Files { listing, .. } => Some(listing),
-        Source::Bundle { .. } => None,
-    });
-    Ok(Pins { listings: listings.collect(), job })
+    named.collect()
 }

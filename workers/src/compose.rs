@@ -138,8 +138,9 @@ async fn add(
         }
         Source::Files { listing, path } => {
             let entries = listed(store, listing, path, prefix).await?;
-            let entries =
-                entries.into_iter().filter(|(name, _)| !is_covered(&covered, name, false));
+            let entries = entries
+                .into_iter()
+                .filter(|(name, _)| !is_covered(&covered, name.as_bytes(), false));
             add_files(store, entries.collect(), items).await
         }
     }
@@ -177,7 +178,7 @@ async fn listed(
     prefix: &str,
 ) -> Result<Vec<(String, FileEntry)>, ComposeError> {
     let missing = || ComposeError::Broken(format!("listing {} is gone", listing.key));
-    let bytes = store.read(listing).await?.ok_or_else(missing)?;
+    let bytes = read(store, listing).await?.ok_or_else(missing)?;
     let mut found = Vec::new();
     for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let entry: FileEntry = serde_json::from_slice(line).map_err(|error| {
@@ -204,13 +205,33 @@ async fn fetch(store: &Store, entry: &FileEntry) -> Result<Body, ComposeError> {
     if entry.size > AHEAD_BYTES {
         return open(store, &blob).await;
     }
-    let bytes: Bytes = store.read(&blob).await?.ok_or_else(|| gone(&blob.key))?;
+    let bytes: Bytes = read(store, &blob).await?.ok_or_else(|| gone(&blob.key))?;
     Ok(Box::new(io::Cursor::new(bytes)))
 }
 
 async fn open(store: &Store, object: &ObjectRef) -> Result<Body, ComposeError> {
-    let opened = store.fetch(object).await?.ok_or_else(|| gone(&object.key))?;
-    Ok(Box::new(opened.into_read()))
+    for place in places(object) {
+        if let Some(opened) = store.fetch(&place).await? {
+            return Ok(Box::new(opened.into_read()));
+        }
+    }
+    Err(gone(&object.key))
+}
+
+async fn read(store: &Store, object: &ObjectRef) -> Result<Option<Bytes>, store::Error> {
+    for place in places(object) {
+        if let Some(bytes) = store.read(&place).await? {
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}
+
+/// Where an object is looked for, one after the other. A blob that nothing named for a while, until
+/// this job did, may just be on the way to its copy, or back.
+fn places(object: &ObjectRef) -> [ObjectRef; 3] {
+    let copy = ObjectRef { key: key::unnamed_copy(&object.sha256), ..object.clone() };
+    [object.clone(), copy, object.clone()]
 }
 
 fn gone(key: &str) -> ComposeError {
@@ -250,8 +271,10 @@ fn pack(
             }
             Item::Bundle { mut body, pick, prefix, single, covered } => {
                 let covers = |name: &[u8], directory: bool| {
-                    let Ok(name) = std::str::from_utf8(name) else { return false };
-                    if directory && covered.iter().any(|mount| is_below(mount, name)) {
+                    if directory
+                        && covered.iter().any(|mount| is_below(mount.as_bytes(), name))
+                        && let Ok(name) = std::str::from_utf8(name)
+                    {
                         made.borrow_mut().insert(name.to_owned());
                     }
                     is_covered(&covered, name, directory)
@@ -286,12 +309,12 @@ fn broken(error: UnpackError) -> ComposeError {
 
 /// Whether a mount takes the place of an entry: at or above it, or below it where the entry is
 /// no directory and so in the mount's way.
-fn is_covered(mounts: &[String], name: &str, directory: bool) -> bool {
-    mounts.iter().any(|mount| {
+fn is_covered(mounts: &[String], name: &[u8], directory: bool) -> bool {
+    mounts.iter().map(String::as_bytes).any(|mount| {
         name == mount || is_below(name, mount) || (!directory && is_below(mount, name))
     })
 }
 
-fn is_below(child: &str, parent: &str) -> bool {
-    child.strip_prefix(parent).is_some_and(|rest| rest.starts_with('/'))
+fn is_below(child: &[u8], parent: &[u8]) -> bool {
+    child.strip_prefix(parent).is_some_and(|rest| rest.starts_with(b"/"))
 }

@@ -7,12 +7,14 @@ use streams::claim;
 use streams::id::JobId;
 use streams::outcome::Outcome;
 use streams::phase::Phase;
+use streams::snapshot::Source;
 use streams::subject;
 use streams::topology::{Bucket, StreamName};
-use workers::store::key;
+use workers::store::{Sums, key};
 
+use super::JOBS;
 use super::harness::Harness;
-use crate::records::tests::job::{admit, new_job, story};
+use crate::records::tests::job::{admit, new_job, snapshot, story};
 use crate::records::{Admitted, Duty};
 use crate::removal;
 
@@ -86,6 +88,60 @@ async fn begun(api: &Harness, job: JobId, mut steps: usize) -> bool {
         api.store.delete(&key).await.expect("it is removed");
     }
     false
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_another_starts_from_is_not_deleted_before_that_is_staged() {
+    for api in Harness::start_both().await {
+        let first = finished(&api, "first").await;
+        let other = finished(&api, "other").await;
+        let mut pinned = snapshot("next");
+        let object = Sums::of(b"x").object(&key::input("default", first, "output_workdir"));
+        pinned.base = Some(Source::Bundle { object, path: String::new() });
+        let next = crate::records::NewJob { snapshot: Ok(pinned), ..new_job("next") };
+        let id = next.id;
+        api.records.jobs().admit(next).await.expect("it is admitted");
+        let delete = async |name: &str| api.send("DELETE", &format!("{JOBS}/{name}"), None).await;
+        let refused = delete("first").await;
+        assert_eq!(refused.status, 409, "{}", refused.body);
+        assert!(refused.body.to_string().contains("job 'next'"), "{}", refused.body);
+        assert!(
+            api.store.find(&key::manifest("default", first)).await.expect("it tells").is_some()
+        );
+        let mut mentions = snapshot("mentions");
+        mentions.input = format!("see jobs/default/{other}/manifest.json");
+        let mentions = crate::records::NewJob { snapshot: Ok(mentions), ..new_job("mentions") };
+        api.records.jobs().admit(mentions).await.expect("it is admitted");
+        delete("other").await.status_is(204);
+        api.records.project(&story(id, &Outcome::Succeeded)).await.expect("it is taken in");
+        delete("first").await.status_is(204);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_to_a_deleted_job_is_removed_later() {
+    for api in Harness::start_both().await {
+        let [gone, other, kept] = ["gone", "other", "kept"].map(|name| finished(&api, name));
+        let [gone, other, kept] = [gone.await, other.await, kept.await];
+        for job in [gone, other] {
+            let broker = Arc::clone(&api.broker);
+            let removed = removal::remove(&api.records, &api.store, &*broker, "default", job);
+            removed.await.expect("it is removed");
+        }
+        let before = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(1);
+        let look = async |since| {
+            crate::sweeper::deleted::look(&api.records, &api.store, since).await.expect("it looks")
+        };
+        assert_eq!(look(before).await, 0);
+        let late = format!("{}input/input_workdir.tar.gz", key::job("default", gone));
+        api.store.put(&late, b"late".as_slice().into()).await.expect("it is stored");
+        assert_eq!(look(jiff::Timestamp::now()).await, 0, "it was deleted before that");
+        assert_eq!(look(before).await, 1);
+        assert!(api.store.find(&late).await.expect("the store answers").is_none());
+        for key in objects(kept) {
+            assert!(api.store.find(&key).await.expect("the store answers").is_some(), "{key}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

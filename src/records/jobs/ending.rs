@@ -1,6 +1,8 @@
 //! What owners ask of a job and what is noted of one that is swept: held, cancelled, deleted,
 //! purged.
 
+use std::collections::HashSet;
+
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use sqlx::AnyConnection;
@@ -41,6 +43,16 @@ impl Jobs<'_> {
                 async move { gone.text(&job.to_string()).run(db).await.map(drop) }.boxed()
             })
             .await
+    }
+
+    /// Jobs that were deleted since and are wholly forgotten.
+    pub async fn deleted_since(&self, since: Timestamp) -> Result<HashSet<JobId>> {
+        let found = sql("SELECT job FROM tombstones WHERE deleted_at >= $1 AND NOT EXISTS
+             (SELECT 1 FROM jobs WHERE jobs.id = tombstones.job)")
+        .time(since)
+        .all(self.0.reads())
+        .await?;
+        found.iter().map(|row| row.word("job")).collect()
     }
 
     /// Notes that a job's messages are gone from the streams; says whether there is such a job.

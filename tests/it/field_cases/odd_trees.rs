@@ -344,6 +344,26 @@ async fn what_an_agent_changed_is_told() {
     assert_eq!(rows[1..], [["A", "e"], ["M", "b"], ["M", "d"], ["D", "c"]]);
 }
 
+/// A mount takes the place of all that was there, whatever its name.
+#[tokio::test]
+async fn a_mount_covers_names_that_are_no_text() {
+    let platform = Platform::start().await;
+    let api = platform.api();
+    let script = r#"rm agent.sh; mkdir data; cd data; echo old > old; ln old "$(printf '\377')""#;
+    let first = api.script(script, json!({})).await;
+    completes(&first, SOON).await;
+    api.fileset("over-all", &[("new", "x")]).await;
+    let base = first.result("output_workdir").await["artifact_url"].clone();
+    let mut agent = script_agent();
+    let look = json!(["/bin/sh", "-c", "find data -type f"]);
+    agent["config"]["harnesses"]["script"]["settings"]["command"] = look;
+    let mounts = json!([{"ref": "over-all", "mount_path": "data"}]);
+    let workdir = json!({"base_workdir": base, "artifact_mounts": mounts});
+    let second = api.submit(json!({"agent": agent, "input": "", "workdir": workdir})).await;
+    completes(&second, SOON).await;
+    assert_eq!(second.json("fabric_run_result").await["response"], "data/new");
+}
+
 /// What is laid over a directory leaves those above it as they were.
 #[tokio::test]
 async fn a_mount_leaves_the_directories_above_it_alone() {

@@ -6,10 +6,13 @@
 use streams::id::{Attempt, JobId};
 
 /// Below these is everything that the platform stores; the bucket may hold other things, too.
-pub const PREFIXES: [&str; 4] = [BLOBS, INCOMING, "jobs/", UNNAMED];
+pub const PREFIXES: [&str; 4] = [BLOBS, INCOMING, JOBS, UNNAMED];
 
 /// The bytes of files, by content.
 pub const BLOBS: &str = "blobs/";
+
+/// What jobs have, by workspace and job.
+pub const JOBS: &str = "jobs/";
 
 /// Uploads that wait until their digest is known.
 pub const INCOMING: &str = "incoming/";
@@ -41,6 +44,13 @@ pub fn incoming(upload: uuid::Uuid) -> String {
 /// Everything of a job.
 pub fn job(workspace: &str, job: JobId) -> String {
     format!("jobs/{workspace}/{job}/")
+}
+
+/// The job that a key is of.
+pub fn job_of(key: &str) -> Option<JobId> {
+    let (_workspace, rest) = key.strip_prefix(JOBS)?.split_once('/')?;
+    let (job, _name) = rest.split_once('/')?;
+    job.parse().ok()
 }
 
 /// A snapshot that is too large for a message.
@@ -94,9 +104,6 @@ pub fn logs(workspace: &str, job: JobId) -> String {
 pub fn last_fact(workspace: &str, job: JobId) -> String {
     format!("jobs/{workspace}/{job}/archived.json")
 }
-
-/// The folder of a workspace's jobs, and that of all workspaces.
-pub const JOBS: &str = "jobs/";
 
 /// The manifest of a finished job.
 pub fn manifest(workspace: &str, job: JobId) -> String {

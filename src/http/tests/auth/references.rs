@@ -243,8 +243,14 @@ async fn a_rerun_needs_the_roles_of_its_job() {
         let root = furnish(&api).await;
         let alone = token(&api, "alone", &[("team", Role::Submitter)]).await;
         let files = json!({"base_workdir": format!("{FOREIGN}#src")});
-        for spec in [json!({"agent": FOREIGN}), json!({"agent": "thing-of-team", "workdir": files})]
-        {
+        let own = "thing-of-team";
+        for spec in [
+            json!({"agent": FOREIGN}),
+            json!({"agent": own, "workdir": files}),
+            json!({"agent": own, "environment": FOREIGN}),
+            json!({"agent": own, "environment": {"environment_spec": FOREIGN}}),
+            json!({"agent": own, "environment": {"compute_spec": FOREIGN}}),
+        ] {
             let made = submit(&api, &root, &spec).await;
             assert_eq!(made.status, 201, "{}", made.body);
             let name = made.body["name"].as_str().expect("a name");
