@@ -179,6 +179,7 @@ fn result(job: &Job, row: &ResultRow, download_url: Option<String>) -> Value {
         "skipped_more": saved.skipped_more,
         "changed_while_saved": saved.changed_while_saved,
         "secret_detected": saved.secret_detected,
+        "secret_search_complete": !saved.unsearched,
         "output_changes": saved.output_changes.as_ref().map(changed),
     })
 }

@@ -182,6 +182,7 @@ fn act(config: &Config, parts: &Parts, executor: &Arc<dyn Executor>) -> anyhow::
         secrets,
         filesets: Arc::new(Files::new(parts.records.clone(), parts.store.clone())),
         programs,
+        patience: Patience::default(),
     })
 }
 

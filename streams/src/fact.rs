@@ -216,6 +216,10 @@ pub struct SavedResult {
     /// Files that hold the value of a secret of the job, bounded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secret_detected: Vec<String>,
+    /// Whether something of it was not searched for secrets, for want of time or because the run
+    /// was lost: then it may hold one that is not named.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsearched: bool,
     /// What differs from the working directory that the agent was given; of `output_workdir` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_changes: Option<OutputChanges>,

@@ -8,7 +8,7 @@ use streams::broker::{Broker, Expect, Publication, Published};
 use streams::phase::Phase;
 use streams::subject;
 
-use crate::harness::{Platform, running_with_argument};
+use crate::harness::{Platform, running_with_argument, script_agent};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -38,6 +38,24 @@ async fn a_job_leaves_six_facts_and_whole_results() {
     let workdir = job.directory("output_workdir").await;
     let got = std::fs::read_to_string(workdir.path().join("got.txt")).expect("the agent wrote it");
     assert_eq!(got, "12 * 8");
+}
+
+#[tokio::test]
+async fn directories_of_an_agent_are_read_as_they_are_written() {
+    let platform = Platform::start().await;
+    let api = platform.api();
+    let mut agent = script_agent();
+    agent["config"]["harnesses"]["script"]["settings"]["command"] =
+        json!(["/bin/sh", "-c", "echo kept > kept; echo made > ../../made/by"]);
+    let environment =
+        json!({"provider": "local", "workspace": "a/b/../w/.", "artifacts": "x/../made"});
+    agent["config"]["environment"] = environment;
+    let job = api.submit(json!({"agent": agent, "input": ""})).await;
+    let record = job.ends(SOON).await;
+    assert_eq!(record["status"], "completed", "{record}");
+    for (result, file) in [("output_workdir", "kept"), ("output_artifacts", "by")] {
+        assert!(job.directory(result).await.path().join(file).is_file(), "{result}");
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -94,6 +95,29 @@ async fn case_f9_what_an_agent_has_closed_is_saved_and_removed() {
     let gone = || async { (taken() == 0).then_some(()) };
     eventually("the run directory and its user are gone", Duration::from_secs(120), gone).await;
     assert!(!platform.data().join("runs").join(format!("{}-1", job.id)).exists());
+}
+
+/// Where everybody may write, and where the kernel keeps it.
+#[tokio::test]
+async fn what_an_agent_left_outside_of_its_directory_goes_with_it() {
+    let platform = Platform::start().await;
+    let mark = format!("errand-left-{}", uuid::Uuid::now_v7().simple());
+    let script = format!(
+        "echo x > /dev/shm/{mark}; mkdir -m 700 /tmp/{mark}; echo x > /tmp/{mark}/file; \
+         chmod 0 /tmp/{mark}; ln -s / /var/tmp/{mark}; ipcmk -M 4096 > /dev/null; id -u"
+    );
+    let job = platform.api().script(&script, json!({})).await;
+    assert_eq!(job.ends(SOON).await["status"], "completed");
+    let user = job.json("fabric_run_result").await["response"].clone();
+    let user = user.as_str().expect("a number").trim();
+    let segments = fs::read_to_string("/proc/sysvipc/shm").expect("the kernel tells");
+    let theirs = |line: &&str| line.split_whitespace().any(|field| field == user);
+    assert_eq!(segments.lines().find(theirs), None, "{segments}");
+    let places = ["/dev/shm", "/tmp", "/var/tmp"].map(|place| Path::new(place).join(&mark));
+    assert!(places[0].is_file(), "it was there");
+    let gone =
+        || async { places.iter().all(|place| place.symlink_metadata().is_err()).then_some(()) };
+    eventually("it is gone", Duration::from_secs(120), gone).await;
 }
 
 #[tokio::test]

@@ -2,13 +2,12 @@
 
 pub mod process;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
 pub use errand_runner::cgroup;
-use errand_runner::{Launch, Life, Limits};
+use errand_runner::{Launch, Life, Limits, Secrets};
 use serde_json::Value;
 use streams::id::{Attempt, JobId};
 use streams::snapshot::{ObjectRef, Resources};
@@ -40,8 +39,8 @@ pub struct RunPlan {
     pub workdir: ObjectRef,
     /// The agent's own files, as a bundle.
     pub ethos: Option<ObjectRef>,
-    /// Values of secret variables; written for the runner's eyes only.
-    pub secrets: BTreeMap<String, String>,
+    /// Written for the runner's eyes only.
+    pub secrets: Secrets,
 }
 
 impl RunPlan {
@@ -56,12 +55,15 @@ impl RunPlan {
 /// Why an executor did not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The run cannot be, now or ever: the bundle is damaged, the disk is full.
+    /// The run cannot be, now or ever: the bundle is damaged.
     #[error("{0}")]
     Impossible(String),
     /// It asks for what this machine cannot give.
     #[error("{0}")]
     Unschedulable(String),
+    /// The disk is full, now.
+    #[error("{0}")]
+    Full(String),
     /// Not now.
     #[error("{0}")]
     Unavailable(String),
@@ -106,6 +108,9 @@ pub trait Executor: Send + Sync + 'static {
     /// runner has passed its start gate. Nothing is started when the claim was `held` so long ago
     /// that another may have it, wherever the time went.
     async fn start(&self, run: RunName, plan: &RunPlan, held: Instant) -> Result<(), Error>;
+
+    /// Keeps a runner that was told to start, and has not, from doing so. False when it has.
+    async fn close(&self, run: RunName) -> Result<bool, Error>;
 
     /// Says when the claim was held.
     async fn renew(&self, run: RunName, held: Instant) -> Result<(), Error>;

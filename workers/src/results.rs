@@ -222,6 +222,7 @@ impl Results {
             skipped_more: skipped.more,
             changed_while_saved: Vec::new(),
             secret_detected: Vec::new(),
+            unsearched: false,
             output_changes: None,
             saved_at: Timestamp::now(),
         }

@@ -19,6 +19,7 @@ async fn finished(api: &Harness, name: &str, changes: OutputChanges) {
             result.output_changes = Some(changes.clone());
             result.changed_while_saved = vec!["torn".to_owned()];
             result.secret_detected = vec!["leak".to_owned()];
+            result.unsearched = true;
         }
     }
     api.records.project(&told).await.expect("the story is projected");
@@ -40,6 +41,7 @@ async fn what_an_agent_changed_is_shown_and_can_be_had_whole() {
         assert_eq!(result["output_changes"], shown);
         assert_eq!(result["changed_while_saved"], json!(["torn"]));
         assert_eq!(result["secret_detected"], json!(["leak"]));
+        assert_eq!(result["secret_search_complete"], json!(false));
         let listed = api.get(&format!("{JOBS}/few/results")).await.body;
         let found = listed["data"].as_array().expect("a list").iter();
         let changes: Vec<_> = found.map(|it| &it["output_changes"]).collect();

@@ -91,6 +91,7 @@ pub(crate) fn saved(name: &str) -> SavedResult {
         skipped_more: 0,
         changed_while_saved: Vec::new(),
         secret_detected: Vec::new(),
+        unsearched: false,
         output_changes: None,
         saved_at: second(25),
     }

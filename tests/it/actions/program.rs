@@ -108,6 +108,36 @@ async fn what_a_program_leaves_becomes_results() {
     assert!(acted.contains(r#""secret_detected":["env.txt"]"#), "{acted}");
 }
 
+/// The working directory that it is given may hold what the agent was given.
+#[tokio::test]
+async fn a_program_is_kept_from_telling_the_agents_secrets() {
+    let script = r#"cat output_workdir/conf; cp -r output_workdir "$ERRAND_RESULTS/copy"
+        echo "${S:-unset}" > "$ERRAND_RESULTS/env.txt"; echo "bad key $(cat output_workdir/conf)" >&2
+        exit 3"#;
+    let installed = with(script, json!({})).await;
+    let platform = &installed.platform;
+    let api = platform.api();
+    let secret = "correct-horse-battery";
+    api.secret("agents-key", secret).await;
+    let more = json!({
+        "environment": {"environment_spec": {"secrets": {"S": "agents-key"}}},
+        "post_run_action": {"kind": KIND, "config": {}},
+    });
+    let job = api.script("printf %s \"$S\" > conf; echo done", more).await;
+    failed(&job, "bad key ***").await;
+    let result = job.result("copy").await;
+    assert_eq!(result["secret_detected"], json!(["conf"]), "{result}");
+    assert_eq!(result["secret_search_complete"], json!(true), "{result}");
+    assert_eq!(job.download("env.txt").await, b"unset\n");
+    let log = job.log().await.join("\n");
+    assert!(log.contains("bad key ***") && !log.contains(secret), "{log}");
+    let facts = job.facts(&*platform.broker().await).await;
+    let told = facts.iter().filter_map(|(_, fact)| fact.as_ref());
+    for fact in told {
+        assert!(!String::from_utf8_lossy(&fact.payload).contains(secret));
+    }
+}
+
 #[tokio::test]
 async fn the_example_runs() {
     let installed = with("exit 1", json!({})).await;

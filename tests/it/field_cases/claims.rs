@@ -283,6 +283,36 @@ async fn case_c8_a_worker_that_dies_twice_fails_the_job_and_no_other() {
     assert_eq!(other.ends(SOON).await["status"], "completed");
 }
 
+/// The next attempt cannot be begun with: what the last one left is the job's.
+#[tokio::test]
+async fn case_c8_what_a_lost_attempt_left_is_kept_when_no_other_follows() {
+    let platform = Platform::start().await;
+    let api = platform.api();
+    api.secret("short-lived", "correct-horse-battery").await;
+    let spec = json!({
+        "max_attempts": 2,
+        "environment": {"environment_spec": {"secrets": {"S": "short-lived"}}},
+    });
+    let job = api.script("echo made > made; echo attempt runs; sleep 31082", spec).await;
+    let made = platform.data().join("runs").join(format!("{}-1/base/workspace/made", job.id));
+    begun(&made).await;
+    let path = "/apis/secrets/v2/workspaces/default/secrets/short-lived";
+    let (gone, answer) = api.ask(reqwest::Method::DELETE, path, None).await;
+    assert!(gone.is_success(), "{answer}");
+    platform.kill_supervisor(&job, 1).await;
+    let record = job.ends(SOON).await;
+    assert_eq!(record["error_details"]["code"], "secret_missing", "{record}");
+    let workdir = job.directory("output_workdir").await;
+    assert_eq!(fs::read_to_string(workdir.path().join("made")).expect("it is kept"), "made\n");
+    let artifacts = job.directory("output_artifacts").await;
+    let stdout = fs::read_to_string(artifacts.path().join("stdout.txt")).expect("it is kept");
+    assert_eq!(stdout, "attempt runs\n");
+    let result = job.result("output_workdir").await;
+    assert_eq!(result["complete"], false, "{result}");
+    assert_eq!(result["secret_search_complete"], false, "nobody has searched it: {result}");
+    assert_eq!(running_with_argument("31082"), [0_u32; 0]);
+}
+
 /// What the agent does to itself is how it ends, however many attempts it may have.
 #[tokio::test]
 async fn case_c8_an_agents_own_failure_is_no_reason_for_another_attempt() {

@@ -1,7 +1,7 @@
 //! The workspace and the artifacts directory of an agent, which must lie inside the Fabric base.
 
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use errand_runner::run_dir;
 use serde_json::Value;
@@ -51,20 +51,11 @@ fn locate(base: &Path, agent: &Value, what: &'static str) -> Result<PathBuf, Err
 
 /// Reads a path that has to lie inside the base.
 pub(crate) fn inside(base: &Path, written: &str, what: &'static str) -> Result<PathBuf, Error> {
-    let mut path = PathBuf::new();
-    for component in Path::new(written).components() {
-        match component {
-            Component::Prefix(_) | Component::RootDir => return Err(Error::Absolute(what)),
-            Component::CurDir => {}
-            Component::Normal(name) => path.push(name),
-            Component::ParentDir => {
-                if !path.pop() {
-                    return Err(Error::Outside(what));
-                }
-            }
-        }
+    let written = Path::new(written);
+    if written.is_absolute() {
+        return Err(Error::Absolute(what));
     }
-    Ok(base.join(path))
+    run_dir::below(base, written).ok_or(Error::Outside(what))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use nemo_fabric_core::{
 use serde_json::{Map, Value};
 
 use crate::report::{Kind, Raised};
+use crate::tail::whole_lines;
 
 pub(crate) mod codes;
 
@@ -102,15 +103,31 @@ impl Runtime<'_> {
     }
 }
 
+/// Bytes of an adapter's stderr that Fabric keeps (`LOCAL_HOST_DIAGNOSTIC_LIMIT` in its runtime),
+/// and how many of them it may trim.
+const DIAGNOSTIC_BYTES: usize = 16 * 1024;
+const CUT_MARGIN: usize = 1024;
+
+/// Fabric keeps the end of what an adapter said on stderr, from whatever byte on.
+fn whole_diagnostics(text: &str) -> &str {
+    let is_cut = text.len() + CUT_MARGIN >= DIAGNOSTIC_BYTES;
+    let kept = if is_cut { whole_lines(text.as_bytes()).len() } else { text.len() };
+    &text[text.len() - kept..]
+}
+
 fn raised(moment: Moment, error: &FabricError) -> Raised {
-    let text = error.to_string();
+    let mut text = error.to_string();
     let (kind, prefix) = match moment {
         Moment::Start => (Kind::Start, "startup"),
         Moment::Invoke => (Kind::Execution, "invocation"),
     };
     let (short, diagnostics, crashed) = match error {
         FabricError::AdapterLifecycleOperation { code, message, diagnostics, .. } => {
-            (format!("{message} ({code})"), diagnostics.clone(), code == "host_crashed")
+            let whole = whole_diagnostics(diagnostics);
+            if whole.len() < diagnostics.len() {
+                text = text.replace(diagnostics.as_str(), whole);
+            }
+            (format!("{message} ({code})"), whole.to_owned(), code == "host_crashed")
         }
         _ => (text.clone(), String::new(), false),
     };

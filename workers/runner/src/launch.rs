@@ -1,6 +1,7 @@
 //! `launch.json`: everything the runner needs to know, and no secret.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,55 @@ use serde_json::{Map, Value};
 
 /// The shortest value of a secret, in bytes, that is masked.
 pub const SHORTEST_MASKED: usize = 8;
+
+/// `secrets.json`: values that the runner takes from there, and the disk keeps no longer.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WrittenSecrets")]
+pub struct Secrets {
+    /// Variables of the agent.
+    pub variables: BTreeMap<String, String>,
+    /// Values that it does not get and may meet all the same, in what another run left: they are
+    /// masked, too.
+    pub masked: Vec<String>,
+}
+
+/// The same as a worker wrote it. One of the release before, that runs on while this one is
+/// installed, writes variables alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenSecrets {
+    Both { variables: BTreeMap<String, String>, masked: Vec<String> },
+    Variables(BTreeMap<String, String>),
+}
+
+impl From<WrittenSecrets> for Secrets {
+    fn from(written: WrittenSecrets) -> Self {
+        let (variables, masked) = match written {
+            WrittenSecrets::Both { variables, masked } => (variables, masked),
+            WrittenSecrets::Variables(variables) => (variables, Vec::new()),
+        };
+        Self { variables, masked }
+    }
+}
+
+impl Secrets {
+    /// Whether there is nothing to be kept.
+    pub fn is_empty(&self) -> bool {
+        self.variables.is_empty() && self.masked.is_empty()
+    }
+
+    /// All values.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.variables.values().chain(&self.masked).map(String::as_str)
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.variables.keys().collect();
+        f.debug_struct("Secrets").field("variables", &names).finish_non_exhaustive()
+    }
+}
 
 /// The launch description of one attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,4 +166,23 @@ pub enum Network {
     Host,
     /// None but a loopback of its own.
     None,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_of_the_release_before_are_read() {
+        let variables = BTreeMap::from([("variables".to_owned(), "value".to_owned())]);
+        let secrets = Secrets { variables: variables.clone(), masked: vec!["other".to_owned()] };
+        let written = serde_json::to_value(&secrets).expect("it is JSON");
+        assert!(serde_json::from_value::<Secrets>(written).expect("it is read") == secrets);
+        let before = serde_json::from_value::<Secrets>(json!({"variables": "value"}));
+        assert!(before.expect("it is read") == Secrets { variables, masked: Vec::new() });
+        let shown = format!("{secrets:?}");
+        assert!(!shown.contains("value\"") && !shown.contains("other"), "{shown}");
+    }
 }

@@ -6,7 +6,7 @@
 //! ```text
 //! launch.json   what to run (worker; the control group is noted right before the start)
 //! given.list    what the agent was given, to be compared when results are saved (worker)
-//! secrets.json  variable values, mode 0600; unlinked by the supervisor before the agent starts
+//! secrets.json  values of secrets, mode 0600; unlinked by the supervisor before the agent starts
 //! started       created exclusively by the supervisor; it holds a lock on it while it lives
 //! lease         when the worker held the claim; too old = nobody holds it any more
 //! stop          created by the worker: end the run now, for the reason inside
@@ -39,7 +39,7 @@ pub mod output;
 pub mod run_dir;
 
 pub use abilities::Abilities;
-pub use launch::{Cgroup, Launch, Limits, Network, SHORTEST_MASKED, Sandbox};
+pub use launch::{Cgroup, Launch, Limits, Network, SHORTEST_MASKED, Sandbox, Secrets};
 pub use log_line::{LogLine, LogStream};
 pub use moment::Moment;
 pub use outcome::{End, Failure, Outcome, SecretsFound, Usage};

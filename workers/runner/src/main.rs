@@ -19,6 +19,7 @@ mod report;
 mod scan;
 mod script;
 mod supervise;
+mod tail;
 mod translate;
 mod tree;
 

@@ -11,9 +11,11 @@
 //! compressed, reversed, encoded twice).
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use forms::Forms;
 use wrapped::Wrapped;
@@ -34,6 +36,8 @@ pub(crate) struct Mask {
     automaton: Option<AhoCorasick>,
     wrapped: Wrapped,
     longest: usize,
+    /// Every pattern, to be looked up by how it begins.
+    whole: BTreeSet<Vec<u8>>,
 }
 
 impl Mask {
@@ -50,7 +54,7 @@ impl Mask {
                 .build(&whole)
                 .expect("secrets are far below the automaton's limit of 2^31 states")
         });
-        Self { automaton, wrapped: Wrapped::new(&wrapped), longest }
+        Self { automaton, wrapped: Wrapped::new(&wrapped), longest, whole }
     }
 
     /// Whether there is anything to look for.
@@ -89,13 +93,65 @@ impl Mask {
         String::from_utf8_lossy(&self.bytes(text.as_bytes())).into_owned()
     }
 
-    /// Replaces every secret in the strings of a JSON value.
-    pub(crate) fn value(&self, value: &mut Value) {
+    /// Replaces every secret in a text that was cut at its end, and there the beginning of one.
+    pub(crate) fn cut_text(&self, text: &str) -> String {
+        let bytes = text.as_bytes();
+        let lengths = SHORTEST / 2..self.longest.min(bytes.len() + 1);
+        let begins = |length: &usize| {
+            let end = &bytes[bytes.len() - length..];
+            let next = self.whole.range::<[u8], _>((Bound::Included(end), Bound::Unbounded)).next();
+            next.is_some_and(|form| form.starts_with(end))
+        };
+        match lengths.rev().find(begins) {
+            Some(length) => {
+                let clear = self.bytes_until(bytes, bytes.len() - length);
+                format!("{}***", String::from_utf8_lossy(&clear))
+            }
+            None => self.text(text),
+        }
+    }
+
+    /// Replaces every secret in a record: in strings, in numbers, and in the keys of what its fields
+    /// hold. Its own keys are the platform's.
+    pub(crate) fn record(&self, record: &mut Value) {
+        match record {
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.value(field)),
+            other => self.value(other),
+        }
+    }
+
+    fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.text(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.value(field)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Object(fields) => {
+                fields.values_mut().for_each(|field| self.value(field));
+                if fields.keys().any(|key| self.text(key) != *key) {
+                    self.keys(fields);
+                }
+            }
+            Value::Number(number) => {
+                let text = number.to_string();
+                let masked = self.text(&text);
+                if masked != text {
+                    *value = masked.into();
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    /// Replaces secrets in keys. Two that become the same are told apart by a number.
+    fn keys(&self, fields: &mut Map<String, Value>) {
+        for (key, field) in std::mem::take(fields) {
+            let masked = self.text(&key);
+            let mut name = masked.clone();
+            let mut number = 2;
+            while fields.contains_key(&name) {
+                name = format!("{masked} ({number})");
+                number += 1;
+            }
+            fields.insert(name, field);
         }
     }
 

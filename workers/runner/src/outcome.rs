@@ -102,6 +102,9 @@ pub struct Outcome {
     pub log_lines: u64,
     /// Processes that had to be killed because they outlived the agent.
     pub killed: u32,
+    /// Processes that could not be killed, and may still be there.
+    #[serde(default)]
+    pub left: u32,
     /// Files of the working directory and the artifacts that hold the value of a secret.
     #[serde(default)]
     pub secrets_found: SecretsFound,
@@ -121,4 +124,14 @@ pub struct SecretsFound {
     /// not be told.
     #[serde(default)]
     pub names: bool,
+    /// Whether something was not searched, for want of time or because it could not be read.
+    #[serde(default)]
+    pub unsearched: bool,
+}
+
+impl SecretsFound {
+    /// What is to be said where nobody has searched.
+    pub fn unknown() -> Self {
+        Self { names: true, unsearched: true, ..Self::default() }
+    }
 }

@@ -7,7 +7,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::de::DeserializeOwned;
@@ -38,6 +38,10 @@ pub enum Life {
     /// It started, is gone, and left no outcome: this attempt is lost.
     Lost,
 }
+
+/// Where `started` leads while the gate is closed. To nothing: a link is made in one go, and
+/// whoever comes to the gate finds it taken.
+const CLOSED: &str = "closed";
 
 /// One attempt's directory.
 #[derive(Clone, Debug)]
@@ -165,6 +169,24 @@ impl RunDir {
         Ok(file)
     }
 
+    /// Closes the start gate: a supervisor that is on its way to it ends there. False when one was
+    /// faster. A closed gate is [`Life::Fresh`], until it is opened again.
+    pub fn close(&self) -> io::Result<bool> {
+        match std::os::unix::fs::symlink(CLOSED, self.started()) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(self.is_closed()),
+            closed => closed.map(|()| true),
+        }
+    }
+
+    /// Opens the start gate if it was closed.
+    pub fn reopen(&self) -> io::Result<()> {
+        if self.is_closed() { fs::remove_file(self.started()) } else { Ok(()) }
+    }
+
+    fn is_closed(&self) -> bool {
+        fs::read_link(self.started()).is_ok_and(|link| link == Path::new(CLOSED))
+    }
+
     /// Who started here, if anybody did and got as far as to say so.
     pub fn identity(&self) -> Option<Identity> {
         read_json(&self.started()).ok()
@@ -177,6 +199,7 @@ impl RunDir {
         match open_regular(&self.started()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Fresh),
             Err(error) if is_passing(&error) => return Err(error),
+            Err(_) if self.is_closed() => return Ok(Life::Fresh),
             Err(_) => return Ok(Life::Lost),
             Ok(file) => match flock(&file, FlockOperation::NonBlockingLockShared) {
                 Ok(()) => {}
@@ -191,6 +214,21 @@ impl RunDir {
             Err(_) => Ok(Life::Lost),
         }
     }
+}
+
+/// A path as it is written, below the base; none when it is absolute or leads out. `..` takes the
+/// name before it back, whatever is on the disk.
+pub fn below(base: &Path, written: &Path) -> Option<PathBuf> {
+    let mut path = PathBuf::new();
+    for component in written.components() {
+        match component {
+            Component::Prefix(_) | Component::RootDir => return None,
+            Component::CurDir => {}
+            Component::Normal(name) => path.push(name),
+            Component::ParentDir => path.pop().then_some(())?,
+        }
+    }
+    Some(base.join(path))
 }
 
 /// Makes a directory below `base` with its parents. A link on the way may lead elsewhere in the

@@ -73,7 +73,8 @@ pub(crate) fn run(
             found.artifacts = look("output_artifacts", &dirs.artifacts);
         }
     }
-    if !search.is_whole {
+    found.unsearched = !search.is_whole;
+    if found.unsearched {
         said.push("The results were not searched for secrets to their end.".to_owned());
     }
     for sentence in said {

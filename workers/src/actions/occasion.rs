@@ -1,5 +1,7 @@
 //! What an action is told: the job that has just succeeded.
 
+use std::fmt::Display;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 use streams::fact::{Invoked, Run, SavedResult, Staged};
@@ -7,6 +9,7 @@ use streams::id::Attempt;
 use streams::phase::Phase;
 use streams::snapshot::Snapshot;
 
+use crate::patience::Patience;
 use crate::results::name;
 use crate::step::{Context, StepError};
 use crate::store::Store;
@@ -20,9 +23,21 @@ pub(crate) struct Occasion<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) invoked: &'a Invoked,
     pub(crate) store: &'a Store,
+    /// How long its action may fail for want of something that comes back.
+    pub(crate) patience: &'a Patience,
 }
 
 impl Occasion<'_> {
+    /// What is not there now is tried again, unless that has gone on for too long: an answer then
+    /// says why nothing becomes of it.
+    pub(crate) fn gives_up(&self, error: impl Display) -> Result<String, StepError> {
+        if self.patience.is_over(self.job.job) {
+            Ok(format!("given up: {error}"))
+        } else {
+            Err(StepError::retry(error))
+        }
+    }
+
     /// The same for every delivery, so that whoever hears of the job twice can tell.
     pub(crate) fn message_id(&self) -> String {
         self.job.job.message_id(Phase::Acted)

@@ -8,11 +8,14 @@
 mod collect;
 mod manifest;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use errand_runner::{End, Launch, Life, Network, Outcome as RunOutcome, Sandbox};
+use errand_runner::{
+    End, Launch, Life, Network, Outcome as RunOutcome, Sandbox, Secrets as RunSecrets,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 use streams::id::Attempt;
@@ -109,14 +112,17 @@ impl Programs {
             return interrupted("the place where it ran was lost");
         }
         let executor = &*self.executor;
-        if executor.look(run.name).await? == Life::Fresh {
-            if held.is_started().await && !executor.is_prepared(run.name).await? {
+        let mut is_fresh = executor.look(run.name).await? == Life::Fresh;
+        if is_fresh && held.is_started().await {
+            if !executor.is_prepared(run.name).await? {
                 executor.sweep(run.name).await?;
                 return interrupted("its directory is gone");
             }
-            if let Some(failure) = self.start(run, held).await? {
-                return Ok(Done::failed(failure));
-            }
+            // Its runner may be on the way.
+            is_fresh = executor.close(run.name).await?;
+        }
+        if is_fresh && let Some(failure) = self.start_in_time(run, held).await? {
+            return Ok(Done::failed(failure));
         }
         match self.wait(run).await? {
             Life::Ended(told) => self.told(run, &told).await,
@@ -125,6 +131,25 @@ impl Programs {
                 interrupted("its supervisor died while it ran")
             }
         }
+    }
+
+    /// The same as [`Self::start`], unless that has gone wrong for too long.
+    async fn start_in_time(
+        &self,
+        run: &Run<'_>,
+        held: &Held<'_>,
+    ) -> Result<Option<String>, StepError> {
+        let reason = match self.start(run, held).await {
+            Err(StepError::Retry { reason, .. }) => run.occasion.gives_up(reason)?,
+            started => {
+                run.occasion.patience.forget(run.name.job);
+                return started;
+            }
+        };
+        // Whoever has lost the claim decides nothing.
+        held.note_start().await?;
+        let never = !self.executor.is_prepared(run.name).await?;
+        Ok((never || self.executor.close(run.name).await?).then_some(reason))
     }
 
     /// Prepares and starts it; answers why it can never be started.
@@ -140,6 +165,7 @@ impl Programs {
             Err(reason) => return Ok(Some(reason)),
         };
         let launch = self.launch(run).await?;
+        let secrets = RunSecrets { variables: secrets, masked: self.agents_secrets(run).await? };
         let plan = RunPlan { launch, workdir, ethos: None, secrets };
         if let Err(error) = self.executor.prepare(run.name, &plan).await {
             return impossible(error).map(Some);
@@ -147,10 +173,27 @@ impl Programs {
         // From here on it may have run, whatever happens.
         let asked = Instant::now();
         held.note_start().await?;
-        match self.executor.start(run.name, &plan, asked).await {
-            Ok(()) => Ok(None),
-            Err(error) => impossible(error).map(Some),
+        let Err(error) = self.executor.start(run.name, &plan, asked).await else {
+            return Ok(None);
+        };
+        let reason = impossible(error)?;
+        // No runner may begin after that; one that has is waited for.
+        Ok(self.executor.close(run.name).await?.then_some(reason))
+    }
+
+    /// The values that the agent had: they may be in the directory that the program works in. One
+    /// that was deleted meanwhile is a secret no longer.
+    async fn agents_secrets(&self, run: &Run<'_>) -> Result<Vec<String>, StepError> {
+        let mut values = Vec::new();
+        for (variable, reference) in &run.occasion.snapshot.spec.secrets {
+            let one = BTreeMap::from([(variable.clone(), reference.clone())]);
+            match self.secrets.open(&run.occasion.job.workspace, &one).await {
+                Ok(opened) => values.extend(opened.into_values()),
+                Err(SecretsError::Missing { .. }) => {}
+                Err(SecretsError::Unavailable(error)) => return Err(StepError::retry(error)),
+            }
         }
+        Ok(values)
     }
 
     async fn launch(&self, run: &Run<'_>) -> Result<Launch, StepError> {
@@ -217,7 +260,12 @@ impl Programs {
             // Looked at before reading: what was written before the end is then read.
             let passed = feed.pump(&log).await;
             if life != Life::Running {
-                give_up_if_full(passed)?;
+                if let Err(FeedError::Store(error)) = passed {
+                    let reason = run.occasion.gives_up(error)?;
+                    tracing::error!(reason, "the end of the log is lost");
+                } else {
+                    give_up_if_full(passed)?;
+                }
                 return Ok(life);
             }
             match passed {
@@ -247,8 +295,9 @@ impl Programs {
             hides_names: told.secrets_found.names,
         };
         let root = self.executor.places(run.name, &run.agent)?.root;
-        let secrets = &told.secrets_found.results;
-        let saved = collect::save(&results, &root, &self.results_dir(run)?, secrets).await?;
+        let secrets = &told.secrets_found;
+        let directory = self.results_dir(run)?;
+        let saved = collect::save(&results, &root, &directory, secrets, run.occasion).await?;
         let failure = match told.end {
             End::Succeeded => saved.failure,
             End::TimedOut => Some(format!("it ran longer than {} s", run.manifest.timeout_seconds)),
@@ -289,6 +338,6 @@ fn agent(manifest: &Manifest) -> Value {
 fn impossible(error: executor::Error) -> Result<String, StepError> {
     match error {
         executor::Error::Impossible(reason) | executor::Error::Unschedulable(reason) => Ok(reason),
-        error @ executor::Error::Unavailable(_) => Err(error.into()),
+        error @ (executor::Error::Full(_) | executor::Error::Unavailable(_)) => Err(error.into()),
     }
 }

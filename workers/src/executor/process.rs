@@ -5,6 +5,7 @@ mod cgroups;
 pub mod confinement;
 mod ids;
 mod leftovers;
+mod shared;
 mod supervisor;
 
 use std::fs::{self, DirBuilder, File};
@@ -105,6 +106,7 @@ impl Process {
             remove_tree(partial.root())?;
         }
         let workspace = below_base(&partial, &plan.launch.agent, "workspace")?;
+        below_base(&partial, &plan.launch.agent, "artifacts")?;
         make(partial.root())?;
         for directory in [partial.base(), partial.home(), partial.tmp()] {
             fs::create_dir_all(directory)?;
@@ -206,7 +208,7 @@ impl Executor for Process {
             return Ok(());
         }
         if let (Some(refused), false) =
-            (self.confinement.secrets_refused(), plan.secrets.is_empty())
+            (self.confinement.secrets_refused(), plan.secrets.variables.is_empty())
         {
             return Err(Error::Impossible(refused));
         }
@@ -231,6 +233,7 @@ impl Executor for Process {
         if !plan.secrets.is_empty() {
             run_dir::write_json(&dir.secrets(), &plan.secrets, 0o600)?;
         }
+        dir.reopen()?;
         let mut child = self.spawn(&dir).inspect_err(|_| unlink())?;
         // The runner takes them off the disk. A worker that is stopped while it waits here must
         // not take them from it, so they are removed only where no runner is left to do it.
@@ -251,6 +254,16 @@ impl Executor for Process {
 
     async fn stop(&self, run: RunName, reason: &str) -> Result<(), Error> {
         Ok(self.dir(run).ask_to_stop(reason)?)
+    }
+
+    async fn close(&self, run: RunName) -> Result<bool, Error> {
+        let dir = self.dir(run);
+        let is_closed = dir.close()?;
+        if is_closed && dir.secrets().exists() {
+            // The runner that was to take them off the disk does not come so far.
+            fs::remove_file(dir.secrets())?;
+        }
+        Ok(is_closed)
     }
 
     async fn end_runner(&self, run: RunName) -> Result<(), Error> {
@@ -283,6 +296,9 @@ impl Executor for Process {
         let partial = self.partial(run);
         let remove = move || {
             end(run, &dir, &groups, &ids)?;
+            if let Some(user) = ids.of(&run.to_string())? {
+                shared::remove_of(user);
+            }
             // A worker that lost the claim while it filled one left it.
             remove_if_there(partial.root())?;
             remove_if_there(dir.root())?;
@@ -344,19 +360,10 @@ fn parse(name: &str) -> Option<RunName> {
 /// `environment.workspace` or `.artifacts` of the agent, which must lie below the base.
 fn below_base(dir: &RunDir, agent: &Value, name: &str) -> Result<PathBuf, Error> {
     let path = agent["environment"][name].as_str().unwrap_or(name);
-    let mut full = dir.base();
-    for component in Path::new(path).components() {
-        match component {
-            std::path::Component::Normal(part) => full.push(part),
-            std::path::Component::CurDir => {}
-            _ => {
-                return Err(Error::Impossible(format!(
-                    "Local {name} path must remain within the agent base directory."
-                )));
-            }
-        }
-    }
-    Ok(full)
+    run_dir::below(&dir.base(), Path::new(path)).ok_or_else(|| {
+        let reason = format!("Local {name} path must remain within the agent base directory.");
+        Error::Impossible(reason)
+    })
 }
 
 /// Makes a directory that nobody else sees into.
@@ -398,7 +405,7 @@ impl From<io::Error> for Error {
         let code = error.raw_os_error();
         let lasting = LASTING.iter().any(|errno| code == Some(errno.raw_os_error()));
         match error.kind() {
-            StorageFull => Self::Impossible(format!("no space left where agents run: {error}")),
+            StorageFull => Self::Full(format!("no space left where agents run: {error}")),
             InvalidData | InvalidInput | UnexpectedEof => Self::Impossible(error.to_string()),
             _ if lasting => Self::Impossible(error.to_string()),
             _ => Self::Unavailable(error.to_string()),

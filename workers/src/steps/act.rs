@@ -14,6 +14,7 @@ use streams::phase::StepName;
 use crate::actions::{self, Done, Installed, Message, Occasion, Programs, Registry, Way};
 use crate::claims;
 use crate::fault::{self, Point};
+use crate::patience::Patience;
 use crate::ports::{Filesets, Secrets, SecretsError};
 use crate::step::{Context, Step, StepError};
 use crate::store::Store;
@@ -32,6 +33,8 @@ pub struct Act {
     pub filesets: Arc<dyn Filesets>,
     /// Runs those that are programs.
     pub programs: Programs,
+    /// How long an action may fail for want of something that comes back.
+    pub patience: Patience,
 }
 
 #[async_trait]
@@ -57,8 +60,10 @@ impl Step for Act {
             }
         };
         let (store, snapshot) = (&self.store, &snapshot);
-        let occasion = Occasion { job, snapshot, invoked: &fact, store };
+        let patience = &self.patience;
+        let occasion = Occasion { job, snapshot, invoked: &fact, store, patience };
         let done = self.perform(installed, &occasion, &action.config).await?;
+        patience.forget(job.job);
         let outcome = match done.failure {
             None => Outcome::Succeeded,
             Some(reason) => {
@@ -87,12 +92,17 @@ impl Act {
         occasion: &Occasion<'_>,
         config: &Map<String, Value>,
     ) -> Result<Done, StepError> {
-        match &installed.way {
-            Way::Noop => Ok(Done::default()),
+        let done = match &installed.way {
+            Way::Noop => return Ok(Done::default()),
+            // One that runs must be waited for, whatever fails meanwhile.
+            Way::Program(manifest) => return self.programs.run(occasion, manifest, config).await,
             Way::Webhook => self.webhook(installed, occasion, config).await,
             Way::Publish => actions::publish(&*self.broker, occasion, config).await,
             Way::ExportFiles => actions::export(&*self.filesets, occasion, config).await,
-            Way::Program(manifest) => self.programs.run(occasion, manifest, config).await,
+        };
+        match done {
+            Err(StepError::Retry { reason, .. }) => occasion.gives_up(reason).map(Done::failed),
+            done => done,
         }
     }
 

@@ -8,6 +8,7 @@ mod expected;
 mod launch;
 mod lost;
 mod needs;
+mod not_run;
 mod save;
 mod watch;
 
@@ -193,7 +194,9 @@ impl Invoke {
             let is_here = !matches!(ended, Ended::Vanished);
             let start = held.start().await;
             let told = match ended {
-                Ended::NotRun(outcome) => return self.not_run(job, held, outcome).await,
+                Ended::NotRun(outcome) => {
+                    return self.not_run(job, snapshot, held, run, outcome).await;
+                }
                 Ended::Told(told) => self.with_what_it_left(snapshot, run, *told).await?,
                 Ended::Lost => lost::told(lost::SUPERVISOR, start.as_ref()),
                 Ended::Vanished => lost::told(lost::PLACE, start.as_ref()),
@@ -239,13 +242,19 @@ impl Invoke {
         if held.is_lost().await {
             return Ok(Ended::Vanished);
         }
-        if self.executor.look(run).await? == Life::Fresh {
+        let is_started = held.is_started().await;
+        let mut is_fresh = self.executor.look(run).await? == Life::Fresh;
+        if is_fresh && is_started {
             // It was started before, and what is left of it is not here: not even an agent that
             // removes its own run directory is run twice.
-            if held.is_started().await && !self.executor.is_prepared(run).await? {
+            if !self.executor.is_prepared(run).await? {
                 self.executor.sweep(run).await?;
                 return Ok(Ended::Vanished);
             }
+            // Its runner may be on the way, and must not begin after what is decided here.
+            is_fresh = self.executor.close(run).await?;
+        }
+        if is_fresh {
             // A later attempt follows one that was started in time.
             if let Some(limit) = snapshot.queue_limit.filter(QueueLimit::is_over)
                 && run.attempt == Attempt::FIRST
@@ -279,7 +288,10 @@ impl Invoke {
         let life = self.watch(job, snapshot, held, run).await?;
         drop(running);
         match life {
-            Life::Ended(outcome) => return Ok(Ended::Told(outcome)),
+            Life::Ended(outcome) => {
+                self.see_to_those_left(job, run, outcome.left).await?;
+                return Ok(Ended::Told(outcome));
+            }
             Life::Fresh | Life::Running | Life::Lost => self.executor.sweep(run).await?,
         }
         let is_here = self.executor.is_prepared(run).await?;
@@ -310,24 +322,20 @@ impl Invoke {
             Err(SecretsError::Unavailable(error)) => return Err(StepError::retry(error)),
         };
         let plan = launch::plan(job, staged, snapshot, run, secrets, self)?;
-        if let Err(mut error) = self.executor.prepare(run, &plan).await {
+        if let Err(error) = self.executor.prepare(run, &plan).await {
             // No runner was started: a run that cannot be prepared for too long is given up.
-            if let executor::Error::Unavailable(reason) = &error
-                && self.patience.is_over(job.job)
-            {
-                error = executor::Error::Impossible(reason.clone());
-                self.patience.forget(job.job);
-            }
-            return impossible(error).map(Some);
+            return self.not_to_be(job, error).map(Some);
         }
-        self.patience.forget(job.job);
         // Also the last look at the claim: nobody else may have taken it while it was filled.
         let asked = Instant::now();
         held.note_start().await?;
-        match self.executor.start(run, &plan, asked).await {
-            Ok(()) => Ok(None),
-            Err(error) => impossible(error).map(Some),
-        }
+        let Err(error) = self.executor.start(run, &plan, asked).await else {
+            self.patience.forget(job.job);
+            return Ok(None);
+        };
+        let outcome = self.not_to_be(job, error)?;
+        // No runner may begin after that; one that has is waited for.
+        Ok(self.executor.close(run).await?.then_some(outcome))
     }
 
     /// Whether the spec allows another start of the agent, and nobody wants the end.
@@ -338,20 +346,6 @@ impl Invoke {
         run: RunName,
     ) -> Result<bool, StepError> {
         Ok(run.attempt.0 < snapshot.max_attempts && self.ends.decided(job.job).await?.is_none())
-    }
-
-    /// The end is not closed for this: no agent has ended, and a worker that comes after us must
-    /// come to the same reason again.
-    async fn not_run(
-        &self,
-        job: &Context,
-        held: &Held<'_>,
-        outcome: Outcome,
-    ) -> Result<Invoked, StepError> {
-        let cancelled = self.ends.is_cancelled(job.job).await?;
-        let message = CANCELLED.to_owned();
-        let outcome = if cancelled { Outcome::Cancelled { message } } else { outcome };
-        Ok(Invoked { attempts: held.past().await, ..Invoked::passed_on(outcome) })
     }
 
     /// Tells the world how far the agent is.
@@ -372,7 +366,13 @@ impl Invoke {
         let outcome = self.decide(job, launch::outcome(&told)).await?;
         self.say(job, snapshot, held, Progress::Saving).await;
         let saved = self.save(job, snapshot, run, &told, outcome).await?;
-        let run = Run {
+        let Saved { outcome, results } = saved;
+        let run = Some(self.run_of(run, &told));
+        Ok(Invoked { outcome, run, results, attempts: Vec::new() })
+    }
+
+    fn run_of(&self, run: RunName, told: &RunOutcome) -> Run {
+        Run {
             attempt: run.attempt,
             place: self.claims.place().to_owned(),
             started_at: told.started_at,
@@ -380,9 +380,7 @@ impl Invoke {
             ended_at: told.ended_at,
             usage: told.usage.map(launch::usage),
             log_lines: told.log_lines,
-        };
-        let Saved { outcome, results } = saved;
-        Ok(Invoked { outcome, run: Some(run), results, attempts: Vec::new() })
+        }
     }
 
     /// Closes the job for cancels, or learns that one came first.
@@ -397,19 +395,6 @@ impl Invoke {
                 Ok(Outcome::Cancelled { message: CANCELLED.to_owned() })
             }
         }
-    }
-}
-
-/// A run that can never be is an outcome; one that cannot be now is tried again.
-fn impossible(error: executor::Error) -> Result<Outcome, StepError> {
-    match error {
-        executor::Error::Impossible(message) => {
-            Ok(Outcome::NotRun { code: Code::StageFailed, message: bounded(message) })
-        }
-        executor::Error::Unschedulable(message) => {
-            Ok(Outcome::NotRun { code: Code::Unschedulable, message: bounded(message) })
-        }
-        error @ executor::Error::Unavailable(_) => Err(error.into()),
     }
 }
 

@@ -128,6 +128,7 @@ impl Stage {
             skipped_more: 0,
             changed_while_saved: Vec::new(),
             secret_detected: Vec::new(),
+            unsearched: false,
             output_changes: None,
             saved_at: Timestamp::now(),
         };

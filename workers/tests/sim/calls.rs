@@ -13,7 +13,7 @@ pub(crate) enum Op {
     // Of the store.
     Put, Head, Read,
     // Of the place.
-    Look, IsPrepared, Prepare, Start, Renew, Stop, Sweep, Clear, Runs,
+    Look, IsPrepared, Prepare, Start, Close, Renew, Stop, Sweep, Clear, Runs,
     // Of the records.
     Admit, Secrets,
 }

@@ -142,6 +142,16 @@ impl Executor for Host {
         .await
     }
 
+    /// It starts in one go: whatever has not started is closed for good.
+    async fn close(&self, run: RunName) -> Result<bool, Error> {
+        self.at_place(Op::Close, run, |place, key, _| {
+            let is_blind = self.process.world.planted == Some(Planted::NoStartGate);
+            let started = place.runs.get(&key).is_some_and(|run| run.started.is_some());
+            Ok(is_blind || !started)
+        })
+        .await
+    }
+
     async fn renew(&self, run: RunName, held: Instant) -> Result<(), Error> {
         self.at_place(Op::Renew, run, |place, key, now| {
             if let Some(run) = place.runs.get_mut(&key) {

@@ -125,6 +125,7 @@ fn outcome(cause: &Cause, agent: Agent, ago: Duration) -> Outcome {
         usage: None,
         log_lines: 2,
         killed: 0,
+        left: 0,
         secrets_found: SecretsFound::default(),
     }
 }

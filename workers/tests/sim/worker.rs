@@ -128,6 +128,7 @@ fn steps(
         secrets: records.clone(),
         filesets: records.clone(),
         programs,
+        patience: Patience::default(),
     };
     let stage = Stage {
         store: store.clone(),

@@ -166,6 +166,7 @@ fn result() -> impl Strategy<Value = SavedResult> {
                 skipped_more,
                 changed_while_saved,
                 secret_detected,
+                unsearched: !complete,
                 output_changes,
                 saved_at,
             }

@@ -1,5 +1,6 @@
 //! Becoming another user, for good: no groups, no capabilities, no way back.
 
+use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
@@ -7,6 +8,9 @@ use super::{Error, failed};
 
 /// Makes this process one of the user and of the group of that number, and of nothing else.
 pub(super) fn become_user(id: u32) -> Result<(), Error> {
+    // System V segments and message queues outlive whoever made them, but not their namespace.
+    // Without the right to one, they are left to be seen by the next run of that number at most.
+    let _ = unshare(CloneFlags::CLONE_NEWIPC);
     let (user, group) = (Uid::from_raw(id), Gid::from_raw(id));
     setgroups(&[]).map_err(failed("leave the groups"))?;
     setresgid(group, group, group).map_err(failed("change the group"))?;

@@ -116,10 +116,36 @@ fn a_cut_in_the_middle_of_a_secret_shows_nothing_of_it() {
 }
 
 #[test]
-fn json_values_are_masked_in_every_string() {
-    let mut value = json!({"a": ["s3cr3t-value", 1], "b": {"c": "x s3cr3t-value"}});
-    Mask::new(["s3cr3t-value"]).value(&mut value);
-    assert_eq!(value, json!({"a": ["***", 1], "b": {"c": "x ***"}}));
+fn records_are_masked_wherever_a_secret_can_stand() {
+    let mut value = json!({
+        "a": ["s3cr3t-value", 1],
+        "b": {"c": "x s3cr3t-value", "by": {"s3cr3t-value": 3, "***": 4}},
+        "account": 123_456_789_012_u64,
+        "s3cr3t-value": 5,
+    });
+    Mask::new(["s3cr3t-value", "123456789012"]).record(&mut value);
+    let masked = json!({
+        "a": ["***", 1],
+        "b": {"c": "x ***", "by": {"***": 3, "*** (2)": 4}},
+        "account": "***",
+        "s3cr3t-value": 5,
+    });
+    assert_eq!(value, masked);
+}
+
+#[test]
+fn of_a_cut_text_the_beginning_of_a_secret_is_masked_too() {
+    let mask = Mask::new(["s3cr3t-value", "sk-live-1234567890"]);
+    let check = |text: &str, expected: &str| assert_eq!(mask.cut_text(text), expected);
+    check("it is s3cr3t-valu", "it is ***");
+    check("s3cr3t-value and sk-live-1234", "*** and ***");
+    check("it is s3cr", "it is ***");
+    // Nobody guesses the rest of that.
+    check("it is s3c", "it is s3c");
+    check("s3cr3t-value", "***");
+    check("nothing", "nothing");
+    check("", "");
+    assert_eq!(Mask::new([]).cut_text("s3cr3t-valu"), "s3cr3t-valu");
 }
 
 #[test]

@@ -19,6 +19,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Map, Value};
 
 use super::spool::Spool;
+use crate::tail::whole_lines;
 use crate::tree;
 
 /// Bytes of stdout that are the response.
@@ -312,11 +313,7 @@ impl Outlet {
 /// The last line that is not blank, whole: of a part of a secret nobody would see that it is one.
 /// A line that is longer than what is kept is in the log only.
 fn last_line(words: &[u8]) -> String {
-    let whole = match words.iter().position(|byte| *byte == b'\n') {
-        _ if words.len() < LAST_WORDS => words,
-        Some(end) => &words[end..],
-        None => &[],
-    };
+    let whole = if words.len() < LAST_WORDS { words } else { whole_lines(words) };
     let text = String::from_utf8_lossy(whole);
     let line = text.lines().rev().find(|line| !line.trim().is_empty());
     line.unwrap_or_default().trim().to_owned()

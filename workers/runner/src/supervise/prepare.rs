@@ -1,19 +1,19 @@
 //! Before the start: reads the launch, takes the secrets away, makes the directories, and starts
 //! the Fabric host in a clean environment.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use errand_runner::{Failure, Launch, RunDir, run_dir};
+use errand_runner::{Failure, Launch, RunDir, Secrets, run_dir};
 
 use super::{allowed_variables, ownership};
 use crate::agent_dirs::{self, AgentDirs};
 use crate::confine;
 use crate::report::Raised;
+use crate::tail::tail;
 
 /// The launch format that this program reads.
 const VERSION: u32 = 1;
@@ -24,7 +24,7 @@ const HOST_WORDS: usize = 2048;
 /// What a run needs to begin.
 pub(super) struct Prepared {
     pub(super) launch: Launch,
-    pub(super) secrets: BTreeMap<String, String>,
+    pub(super) secrets: Secrets,
     pub(super) dirs: AgentDirs,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn prepare(run: &RunDir) -> Result<Prepared, Error> {
     if launch.version != VERSION {
         return Err(Error::Version(launch.version));
     }
-    for (name, value) in launch.env.iter().chain(&secrets) {
+    for (name, value) in launch.env.iter().chain(&secrets.variables) {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return Err(Error::Variable(name.clone()));
         }
@@ -89,12 +89,12 @@ pub(super) fn prepare(run: &RunDir) -> Result<Prepared, Error> {
     Ok(Prepared { launch, secrets, dirs })
 }
 
-fn take_secrets(run: &RunDir) -> Result<BTreeMap<String, String>, Error> {
+fn take_secrets(run: &RunDir) -> Result<Secrets, Error> {
     let file = "secrets.json";
     let path = run.secrets();
     let secrets = match run_dir::read_json(&path) {
         Ok(secrets) => secrets,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Secrets::default()),
         Err(source) => {
             // A file that is no JSON may well hold a secret.
             let _ = fs::remove_file(&path);
@@ -115,12 +115,12 @@ pub(super) fn start_host(run: &RunDir, prepared: &Prepared) -> Result<Child, Err
             .arg("host")
             .arg(run.root())
             .arg(python.as_deref().unwrap_or(Path::new("")))
-            .args(prepared.secrets.keys())
+            .args(prepared.secrets.variables.keys())
             .current_dir(run.base())
             .env_clear()
             .envs(allowed_variables())
             .envs(&launch.env)
-            .envs(&prepared.secrets)
+            .envs(&prepared.secrets.variables)
             .env("HOME", run.home())
             .env("TMPDIR", run.tmp())
             .env("ERRAND_RUN", &launch.run)
@@ -145,8 +145,7 @@ fn private_file(path: &Path) -> io::Result<File> {
 /// The last words of the host itself, such as a failed clean-up or a panic.
 pub(super) fn host_words(run: &RunDir) -> String {
     let words = run_dir::read_regular(&host_stderr_path(run)).unwrap_or_default();
-    let end = &words[words.len().saturating_sub(HOST_WORDS)..];
-    String::from_utf8_lossy(end).trim().to_owned()
+    String::from_utf8_lossy(tail(&words, HOST_WORDS)).trim().to_owned()
 }
 
 fn host_stderr_path(run: &RunDir) -> PathBuf {

@@ -31,7 +31,8 @@ const LEAST_LOG_BUDGET: u64 = 8 * 1024 * 1024;
 /// How long the log of what was left unread may keep the end of a run waiting.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A killed process that does not go away hangs in the kernel. Then the run ends without it.
+/// A killed process that does not go away hangs in the kernel. Then the run ends without it, and
+/// the worker sees to it.
 pub(super) const KILL_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the host needs to report once the agent is gone.
@@ -48,7 +49,7 @@ pub(super) fn conduct(run: &RunDir, started_at: Timestamp) -> Outcome {
 
 fn conduct_prepared(run: &RunDir, prepared: &Prepared) -> Verdict {
     let launch = &prepared.launch;
-    let mask = Mask::new(prepared.secrets.values().map(String::as_str));
+    let mask = Mask::new(prepared.secrets.values());
     let budget = log_budget(launch);
     let log = match Log::create(&run.log(), mask, budget) {
         Ok(log) => log,
@@ -120,7 +121,7 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn warn_of_short_secrets(&mut self, prepared: &Prepared) {
-        let short = prepared.secrets.iter().filter(|(_, value)| value.len() < SHORTEST);
+        let short = prepared.secrets.variables.iter().filter(|(_, value)| value.len() < SHORTEST);
         let names = Vec::from_iter(short.map(|(name, _)| name.as_str()));
         if !names.is_empty() {
             self.log.platform(&format!(
@@ -172,7 +173,9 @@ impl Session<'_> {
         // run has an outcome all the same.
         let judged =
             panic::catch_unwind(AssertUnwindSafe(|| self.judge(prepared, &ended, &limits)));
-        self.close(judged.unwrap_or_else(|_| Verdict::broken_off(&ended)), agent)
+        let mut verdict = judged.unwrap_or_else(|_| Verdict::broken_off(&ended));
+        verdict.set_left(left);
+        self.close(verdict, agent)
     }
 
     /// Looks at what the agent and the host left, and keeps what is to be kept.

@@ -112,6 +112,11 @@ impl Verdict {
         self.outcome.secrets_found = found;
     }
 
+    /// How many processes are left that could not be killed.
+    pub(super) fn set_left(&mut self, left: usize) {
+        self.outcome.left = u32::try_from(left).unwrap_or(u32::MAX);
+    }
+
     /// Whether the agent did what it was asked for.
     pub(super) fn is_success(&self) -> bool {
         self.outcome.end == OutcomeEnd::Succeeded
@@ -166,12 +171,20 @@ impl Verdict {
         self.outcome.log_lines = log.lines();
         let mask = log.mask();
         if let Some(result) = &mut self.outcome.run_result {
-            mask.value(result);
+            if result["output"]["response_cut"] == true {
+                for at in ["/response", "/output/response"] {
+                    let Some(response) = result.pointer_mut(at) else { continue };
+                    if let Some(text) = response.as_str() {
+                        *response = mask.cut_text(text).into();
+                    }
+                }
+            }
+            mask.record(result);
         }
         self.outcome.message = mask.text(&self.outcome.message);
         if let Some(error) = &mut self.outcome.error {
             error["stderr_tail"] = log.stderr_tail().into();
-            mask.value(error);
+            mask.record(error);
         }
     }
 
@@ -197,6 +210,7 @@ impl Verdict {
                 usage: None,
                 log_lines: 0,
                 killed,
+                left: 0,
                 secrets_found: SecretsFound::default(),
             },
         }

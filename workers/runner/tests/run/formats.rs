@@ -61,6 +61,7 @@ proptest! {
             usage: Some(Usage { input_tokens: 1, output_tokens: u64::MAX }),
             log_lines: 7,
             killed: 0,
+            left: 0,
             secrets_found: SecretsFound::default(),
         };
         scene.run.write_outcome(&outcome).expect("room on the disk");

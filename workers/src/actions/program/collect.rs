@@ -4,7 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::actions::Done;
+use errand_runner::SecretsFound;
+
+use crate::actions::{Done, Occasion};
 use crate::results::{self, Results, SaveError, name};
 use crate::step::StepError;
 
@@ -25,12 +27,13 @@ const RESERVED: [&str; 5] = [
 
 /// Saves each entry of a directory as a result of its name, to the same keys each time. What
 /// cannot be saved is a failure that names it, and keeps nothing else from being saved. `secrets`
-/// are paths in the directory that hold the value of one.
+/// says which paths in the directory hold the value of one.
 pub(super) async fn save(
     results: &Results,
     run: &Path,
     directory: &Path,
-    secrets: &[String],
+    secrets: &SecretsFound,
+    occasion: &Occasion<'_>,
 ) -> Result<Done, StepError> {
     let mut done = Done::default();
     let entries = match results::own(run, directory).and_then(|()| entries(directory)) {
@@ -54,10 +57,14 @@ pub(super) async fn save(
                 saved.skipped.truncate(SKIPPED_NAMED);
                 saved.changed_while_saved.truncate(SKIPPED_NAMED);
                 saved.skipped_more += more as u64;
-                saved.secret_detected = of_result(&name, secrets);
+                saved.secret_detected = of_result(&name, &secrets.results);
+                saved.unsearched = secrets.unsearched;
                 done.results.push(saved);
             }
-            Err(error @ SaveError::Store { .. }) => return Err(StepError::retry(error)),
+            Err(error @ SaveError::Store { .. }) => {
+                let reason = occasion.gives_up(error)?;
+                done.failure.get_or_insert(reason);
+            }
             Err(error) => {
                 done.failure.get_or_insert(error.to_string());
             }

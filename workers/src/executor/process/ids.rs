@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::confinement::IdRange;
-use super::leftovers;
+use super::{leftovers, shared};
 
 /// The directory of the files, below that of the runs.
 const DIRECTORY: &str = ".ids";
@@ -105,6 +105,9 @@ impl Ids {
         for (path, id) in self.held()? {
             let run = holder(&path)?;
             if run.is_empty() || !alive.contains(&id) && !self.is_there(&run)? {
+                if !alive.contains(&id) {
+                    shared::remove_of(id);
+                }
                 self.give_back(&path, &run)?;
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 
+use errand_runner::Secrets;
 use errand_runner::abilities::Reach;
 use streams::id::JobId;
 use tempfile::TempDir;
@@ -34,7 +35,10 @@ fn plan() -> RunPlan {
         launch: serde_json::from_value(launch).expect("it is a launch"),
         workdir: ObjectRef { key: String::new(), size: 0, sha256: String::new() },
         ethos: None,
-        secrets: BTreeMap::from([("KEY".to_owned(), "value".to_owned())]),
+        secrets: Secrets {
+            variables: BTreeMap::from([("KEY".to_owned(), "value".to_owned())]),
+            masked: Vec::new(),
+        },
     }
 }
 

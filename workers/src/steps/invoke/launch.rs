@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use errand_runner::{
-    End, Failure, Launch, Network, Outcome as RunOutcome, Sandbox, Usage as RunUsage,
+    End, Failure, Launch, Network, Outcome as RunOutcome, Sandbox, Secrets, Usage as RunUsage,
 };
 use serde_json::{Map, Value, json};
 use streams::code::Code;
@@ -51,6 +51,7 @@ pub(super) fn plan(
         network: Network::Host,
     };
     let (workdir, ethos) = (workdir.object.clone(), staged.ethos.clone());
+    let secrets = Secrets { variables: secrets, masked: Vec::new() };
     Ok(RunPlan { launch, workdir, ethos, secrets })
 }
 

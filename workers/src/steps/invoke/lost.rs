@@ -44,6 +44,7 @@ pub(super) fn told(how: &str, start: Option<&Start>) -> RunOutcome {
         usage: None,
         log_lines: 0,
         killed: 0,
+        left: 0,
         secrets_found: SecretsFound::default(),
     }
 }

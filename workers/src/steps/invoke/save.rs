@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use errand_runner::{Failure, Outcome as RunOutcome};
+use errand_runner::{Failure, Outcome as RunOutcome, SecretsFound};
 use streams::code::Code;
 use streams::fact::SavedResult;
-use streams::outcome::Outcome;
+use streams::outcome::{Outcome, bounded};
 use streams::phase::StepName;
 use streams::snapshot::Snapshot;
 use tokio::time::Instant;
@@ -37,13 +37,14 @@ impl Invoke {
         told: &RunOutcome,
         outcome: Outcome,
     ) -> Result<Saved, StepError> {
+        let secrets = secrets_found(snapshot, told);
         let results = Results {
             store: self.store.clone(),
             workspace: job.workspace.clone(),
             job: job.job,
             attempt: run.attempt,
             interrupted: told.interrupted,
-            hides_names: may_names_hold_secrets(snapshot, told),
+            hides_names: secrets.names,
         };
         let places = self.executor.places(run, &snapshot.spec.agent.config)?;
         let mut saving = Saving { saved: Vec::new(), failed: Vec::new() };
@@ -56,8 +57,7 @@ impl Invoke {
             }
         }
         fault::point(StepName::Invoke, Point::Saving).await;
-        let secrets = &told.secrets_found;
-        for (name, root, given, secrets) in [
+        for (name, root, given, paths) in [
             (name::OUTPUT_WORKDIR, places.workdir, Some(places.root.clone()), &secrets.workdir),
             (name::OUTPUT_ARTIFACTS, places.artifacts, None, &secrets.artifacts),
         ] {
@@ -65,8 +65,11 @@ impl Invoke {
                 Ok(()) => self.in_time(job, name, results.compared(name, root, given)).await,
                 Err(source) => Err(SaveError::Read { name: name.to_owned(), source }),
             };
-            let marked =
-                saved.map(|saved| SavedResult { secret_detected: secrets.clone(), ..saved });
+            let marked = saved.map(|saved| SavedResult {
+                secret_detected: paths.clone(),
+                unsearched: secrets.unsearched,
+                ..saved
+            });
             self.take(&mut saving, job, marked)?;
         }
         fault::point(StepName::Invoke, Point::Saved).await;
@@ -119,9 +122,12 @@ impl Invoke {
 }
 
 /// Nobody has looked into what a run left that was lost.
-fn may_names_hold_secrets(snapshot: &Snapshot, told: &RunOutcome) -> bool {
-    let is_lost = told.failure == Some(Failure::WorkerLost);
-    told.secrets_found.names || is_lost && !snapshot.spec.secrets.is_empty()
+fn secrets_found(snapshot: &Snapshot, told: &RunOutcome) -> SecretsFound {
+    let is_lost = told.failure == Some(Failure::WorkerLost) && told.log_lines == 0;
+    match is_lost && !snapshot.spec.secrets.is_empty() {
+        true => SecretsFound::unknown(),
+        false => told.secrets_found.clone(),
+    }
 }
 
 struct Saving {
@@ -130,13 +136,17 @@ struct Saving {
 }
 
 impl Saving {
-    /// A success whose results are not all there is none; a failure keeps its own reason.
+    /// A success whose results are not all there is none; a failure keeps its own reason
+    /// and tells of that, too.
     fn finish(self, outcome: Outcome) -> Saved {
         let outcome = match (outcome, self.failed.first()) {
             (Outcome::Succeeded, Some(error)) => {
                 Outcome::Failed { code: Code::SaveFailed, message: error.to_string() }
             }
-            (outcome, _) => outcome,
+            (outcome, Some(error)) => {
+                outcome.map_message(|reason| bounded(format!("{reason}; {error}")))
+            }
+            (outcome, None) => outcome,
         };
         Saved { outcome, results: self.saved }
     }

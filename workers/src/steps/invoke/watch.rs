@@ -44,7 +44,7 @@ impl Invoke {
             // Looked at before reading: what was written before the end is then read.
             let passed = feed.pump(&log).await;
             if life != Life::Running {
-                give_up_if_full(passed)?;
+                self.end_of_log(job, passed)?;
                 return Ok(life);
             }
             match passed {
@@ -68,6 +68,37 @@ impl Invoke {
             let look = if now - began < FIRST { LOOK_FIRST } else { LOOK };
             tokio::time::sleep(look).await;
         }
+    }
+
+    /// What the store does not take of the log must not keep the results from being saved.
+    fn end_of_log(&self, job: &Context, passed: Result<(), FeedError>) -> Result<(), FeedError> {
+        match passed {
+            Err(FeedError::Store(error)) if self.saving.is_over(job.job) => {
+                tracing::error!(%error, "the end of the log is given up");
+                Ok(())
+            }
+            passed => give_up_if_full(passed),
+        }
+    }
+
+    /// No end is told while something of the run lives, for as long as there is patience.
+    pub(super) async fn see_to_those_left(
+        &self,
+        job: &Context,
+        run: RunName,
+        left: u32,
+    ) -> Result<(), StepError> {
+        if left == 0 {
+            return Ok(());
+        }
+        if let Err(error) = self.executor.sweep(run).await {
+            if !self.patience.is_over(job.job) {
+                return Err(error.into());
+            }
+            tracing::error!(%error, "processes of the run stay; the system has to be looked at");
+        }
+        self.patience.forget(job.job);
+        Ok(())
     }
 
     /// How long a run may take whose runner does what it should.
