@@ -30,6 +30,7 @@ mod holds;
 mod idempotency;
 mod intake;
 mod job_files;
+mod job_list;
 mod jobs;
 mod logs;
 mod members;

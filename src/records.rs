@@ -35,7 +35,7 @@ pub use environments::{Environment, EnvironmentKind, Environments, NewEnvironmen
 pub use error::Error;
 pub use filesets::{Fileset, FilesetChange, Filesets, NewFileset};
 pub use jobs::{
-    Admitted, Due, Duty, Job, Jobs, Kin, NewJob, Notification, NotificationEnd, ResultRow,
+    Admitted, Due, Duty, Job, Jobs, Kin, NewJob, Notification, NotificationEnd, Outline, ResultRow,
     Standing, Try, Unfinished,
 };
 pub use page::{Cursor, Direction, Listed, Page, Select, Sort, SortKey};

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::response::Response;
 use serde_json::{Value, json};
 use streams::claim::Decision;
 use streams::outcome::Status;
@@ -15,7 +16,7 @@ use super::body::Body;
 use super::error::{Answer, ApiError, or_not_found};
 use super::filter::{self, Collection};
 use super::list::{Pairs, Rules, TooSmall};
-use super::{job_view, queue, workspaces};
+use super::{job_list, job_view, queue, workspaces};
 use crate::catalog::SOURCE;
 use crate::logs::last_output;
 use crate::records::filter::Condition;
@@ -67,8 +68,8 @@ pub(super) async fn list(
     Path(workspace): Path<String>,
     collection: Collection,
     query: Pairs,
-) -> Answer<Json<Value>> {
-    let (rules, filterable, show): (_, _, fn(&Job) -> Value) = match collection {
+) -> Answer<Response> {
+    let (rules, filterable, show): (_, _, job_list::Show) = match collection {
         Collection::Typed => (&TYPED_RULES, &filter::TYPED_JOBS, job_view::typed_in_list),
         Collection::Generic => (&RULES, &filter::JOBS, job_view::generic_in_list),
     };
@@ -81,12 +82,7 @@ pub(super) async fn list(
         }
         Collection::Generic => wanted.condition,
     };
-    let listed = api.records.jobs().list(workspace, &asked.select(condition)).await?;
-    let mut envelope = asked.envelope(listed, |job| show(&job));
-    if let Some(echo) = wanted.echo {
-        envelope.insert("filter".to_owned(), echo);
-    }
-    Ok(Json(Value::Object(envelope)))
+    job_list::answer(&api, workspace, &asked, condition, show, wanted.echo).await
 }
 
 /// One job.

@@ -3,6 +3,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::Api;
@@ -10,7 +11,7 @@ use super::body::Body;
 use super::error::{Answer, ApiError, or_not_found};
 use super::list::{Pairs, Rules, TooSmall, scope};
 use super::step_filter::StepQuery;
-use super::{job_view, jobs};
+use super::{job_list, job_view, jobs};
 use crate::catalog::shape::{Absent, Shape, Table, Unknown, field, no_rule};
 use crate::records::Job;
 
@@ -64,20 +65,17 @@ pub(super) async fn list(
     State(api): State<Api>,
     Path((workspace, name)): Path<(String, String)>,
     query: Pairs,
-) -> Answer<Json<Value>> {
+) -> Answer<Response> {
     let query = query.or("sort", "created_at");
     let asked = query.asked(&RULES)?;
     let mut wanted = StepQuery::read(&query)?;
     if let Some(name) = scope(&name) {
         wanted.of_job(name);
     }
-    let select = asked.select(wanted.filter.condition());
-    let listed = api.records.jobs().list(scope(&workspace), &select).await?;
-    let mut envelope = asked.envelope(listed, |job| job_view::step_in_list(&job));
-    if !wanted.echo.is_empty() {
-        envelope.insert("filter".to_owned(), Value::Object(wanted.echo));
-    }
-    Ok(Json(Value::Object(envelope)))
+    let (workspace, condition) = (scope(&workspace), wanted.filter.condition());
+    let echo = (!wanted.echo.is_empty()).then_some(Value::Object(wanted.echo));
+    let show = job_view::step_in_list;
+    job_list::answer(&api, workspace, &asked, condition, show, echo).await
 }
 
 /// One step.

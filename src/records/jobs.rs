@@ -8,6 +8,7 @@ mod due;
 mod ending;
 mod kin;
 pub(super) mod life;
+mod lists;
 mod notifications;
 mod quarantine;
 mod queue;
@@ -32,15 +33,15 @@ pub use admission::{Admitted, NewJob};
 pub use due::{Due, Duty};
 pub(super) use ending::ask;
 pub use kin::Kin;
+pub use lists::Outline;
 pub use notifications::{Notification, NotificationEnd, Try};
 pub use queue::Standing;
 pub use results::ResultRow;
 pub(super) use results::list as list_results;
 pub use unfinished::Unfinished;
 
-use super::listing::List;
 use super::statement::{Row, Statement, assembled, sql};
-use super::{Listed, Records, Result, Select};
+use super::{Records, Result};
 use life::Life;
 
 /// A job.
@@ -135,13 +136,6 @@ impl Jobs<'_> {
         .await
     }
 
-    /// Those of a workspace's, or of all, that are asked for.
-    pub async fn list(&self, workspace: Option<&str>, asked: &Select) -> Result<Listed<Job>> {
-        let always = Some("deleted_at IS NULL");
-        let list = List { table: "jobs", whole: WHOLE, always, workspace };
-        list.select(self.0.reads(), asked, read).await
-    }
-
     /// Finds one that is not deleted by its id.
     pub async fn by_id(&self, job: JobId) -> Result<Option<Job>> {
         let found = whole("id = $1 AND deleted_at IS NULL").text(&job.to_string());
@@ -191,7 +185,11 @@ const COLUMNS: &str = "id, attempt_id, name, workspace, project, description, so
 
 /// A statement for whole jobs.
 fn whole(condition: &str) -> Statement {
-    assembled(format!("SELECT {COLUMNS} FROM {WHOLE} WHERE {condition}"))
+    assembled(whole_sql(condition))
+}
+
+fn whole_sql(condition: &str) -> String {
+    format!("SELECT {COLUMNS} FROM {WHOLE} WHERE {condition}")
 }
 
 /// A row that cannot be read stands for a job with an error, so that no list fails for its sake.

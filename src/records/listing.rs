@@ -22,6 +22,8 @@ pub(super) struct List<'l> {
     pub(super) table: &'static str,
     /// The table with the documents of its records.
     pub(super) whole: &'static str,
+    /// What is read of each record; at least its id, and what it can be sorted by.
+    pub(super) columns: &'static str,
     /// What holds of every record that is listed.
     pub(super) always: Option<&'static str>,
     /// The workspace that it is about; none when it is about all of them.
@@ -61,10 +63,10 @@ impl List<'_> {
             false => order.clone(),
         };
         // One more than is asked for, to see whether there is more.
-        let (size, whole) = (asked.page.page_size as usize, self.whole);
+        let (size, whole, columns) = (asked.page.page_size as usize, self.whole, self.columns);
         let (limit, offset) = (clause.int(asked.page.limit() + 1), clause.int(asked.offset()));
         let select = planned(format!(
-            "SELECT * FROM {whole} WHERE id IN
+            "SELECT {columns} FROM {whole} WHERE id IN
              (SELECT id FROM {matching} {inner_order} LIMIT {limit} OFFSET {offset}) {order}"
         ));
         let rows = clause.fill(select).all(reads).await?;

@@ -32,7 +32,8 @@ impl<T> Named<T> {
         workspace: Option<&str>,
         asked: &Select,
     ) -> Result<Listed<T>> {
-        let list = List { table: self.table, whole: self.table, always: None, workspace };
+        let (table, columns) = (self.table, "*");
+        let list = List { table, whole: table, columns, always: None, workspace };
         let asked = Select { sort: asked.sort.without_source(), ..asked.clone() };
         list.select(reads, &asked, self.read).await
     }

@@ -118,3 +118,38 @@ async fn case_j1_submissions_while_paging() {
         assert!(originals.is_subset(&unique), "nothing is missed");
     }
 }
+
+/// More than is read at once is sent in parts, and reads like any other list.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_of_large_jobs_is_sent_in_parts() {
+    for api in Harness::start_both().await {
+        api.post(&format!("{AGENTS}/agents"), agent("calc")).await.status_is(201);
+        let input = |n: usize| "x".repeat(2_500_000 + n);
+        for n in 0..5 {
+            let spec = json!({"agent": "calc", "input": input(n)});
+            let body = json!({"spec": spec, "name": format!("large-{n}")});
+            api.post(EXECUTE, body).await.status_is(201);
+        }
+        let steps = format!("{JOBS}/-/steps");
+        for list in [EXECUTE, JOBS, &steps] {
+            let found = api.get(&format!("{list}?sort=-created_at&page_size=4")).await;
+            assert_eq!(found.status, 200);
+            assert_eq!(found.headers["content-type"], "application/json");
+            let alone = async |page: u32| {
+                let path = format!("{list}?sort=-created_at&page_size=1&page={page}");
+                api.get(&path).await.body["data"][0].clone()
+            };
+            let alone = [alone(1).await, alone(2).await, alone(3).await, alone(4).await];
+            assert!(found.body["data"] == json!(alone), "{list}");
+            let pagination = &found.body["pagination"];
+            assert_eq!(pagination["current_page_size"], 4, "{pagination}");
+            assert_eq!(pagination["total_results"], 5, "{pagination}");
+            assert!(pagination["next_cursor"].is_string(), "{pagination}");
+            assert_eq!(found.body["sort"], "-created_at");
+        }
+        let filtered = api.get(&format!("{JOBS}?filter[name]=large-3")).await.body;
+        assert_eq!(filtered["filter"]["name"], json!({"$eq": "large-3"}));
+        let newest = api.get(&format!("{EXECUTE}?sort=-created_at")).await.body;
+        assert!(newest["data"][0].to_string().contains(&input(4)));
+    }
+}

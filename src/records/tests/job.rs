@@ -10,7 +10,7 @@ use streams::phase::Phase;
 use streams::snapshot::{Action, AgentSnapshot, Snapshot, Spec};
 use workers::store::Sums;
 
-use crate::records::{Admitted, Change, Job, NewJob, News, Proof, Records};
+use crate::records::{Admitted, Change, Job, Listed, NewJob, News, Proof, Records, Select};
 
 /// A second of the story's clock.
 pub(crate) fn second(second: i64) -> jiff::Timestamp {
@@ -167,4 +167,17 @@ pub(crate) fn story(job: JobId, end: &Outcome) -> Vec<Change> {
 
 pub(crate) fn action_failed() -> Outcome {
     Outcome::Failed { code: Code::ActionFailed, message: "the webhook answered 500".to_owned() }
+}
+
+/// The jobs that a list names, whole.
+pub(crate) async fn listed(
+    records: &Records,
+    workspace: Option<&str>,
+    asked: &Select,
+) -> Listed<Job> {
+    let Listed { items, total, next } =
+        records.jobs().list(workspace, asked).await.expect("they are listed");
+    let ids: Vec<_> = items.iter().map(|it| it.id).collect();
+    let items = records.jobs().several(&ids).await.expect("they are read");
+    Listed { items, total, next }
 }

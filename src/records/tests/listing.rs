@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use streams::outcome::Status;
 
-use super::job::{new_job, second};
+use super::job::{listed, new_job, second};
 use crate::records::filter::{Condition, Field, JOBS, SOURCE, STATUS, Scalar, Test};
 use crate::records::*;
 
@@ -30,7 +30,7 @@ pub(super) async fn exercise(records: &Records) {
 }
 
 async fn list(records: &Records, workspace: Option<&str>, asked: &Select) -> Listed<Job> {
-    records.jobs().list(workspace, asked).await.expect("they are listed")
+    listed(records, workspace, asked).await
 }
 
 fn names(listed: &Listed<Job>) -> Vec<String> {

@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use streams::outcome::{Outcome, Status};
 use streams::phase::Phase;
 
-use super::job::{admit, fact, story};
+use super::job::{admit, fact, listed, story};
 use super::{postgres, url};
 use crate::records::statement::assembled;
 use crate::records::*;
@@ -54,7 +54,7 @@ async fn exercise(database: &str) {
     let jobs = records.jobs();
 
     let page = Select::page(Page { page: 1, page_size: 1000 }, Sort::NEWEST_FIRST);
-    let listed = jobs.list(Some("default"), &page).await.expect("lists do not fail").items;
+    let listed = listed(records, Some("default"), &page).await.items;
     assert!(listed.contains(&well));
     for (job, column) in &damaged {
         let shown = jobs.get("default", &job.name).await.expect("it is shown");
