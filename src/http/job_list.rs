@@ -32,17 +32,18 @@ pub(super) async fn answer(
     filter: Option<Value>,
 ) -> Answer<Response> {
     let listed = api.records.jobs().list(workspace, &asked.select(condition)).await?;
+    let filter = filter.map(|filter| ("filter".to_owned(), filter));
     let mut parts = parts(&listed.items);
     if parts.len() <= 1 {
         let ids = parts.pop().unwrap_or_default();
         let items = api.records.jobs().several(&ids).await?;
         let Listed { total, next, .. } = listed;
         let mut envelope = asked.envelope(Listed { items, total, next }, |job| show(&job));
-        envelope.extend(filter.map(|filter| ("filter".to_owned(), filter)));
+        envelope.extend(filter);
         return Ok(Json(envelope).into_response());
     }
     let mut rest = asked.envelope(listed, |_| Value::Null);
-    rest.extend(filter.map(|filter| ("filter".to_owned(), filter)));
+    rest.extend(filter);
     rest.remove("data");
     let begin = stream::iter([Ok(Bytes::from_static(br#"{"data":["#))]);
     let end = Value::Object(rest).to_string().replacen('{', "],", 1);

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use errand_runner::{LogStream, run_dir};
 
 use crate::log::{Follower, Log};
+use crate::tail::whole_lines;
 
 const NAME: &str = "stderr.txt";
 
@@ -91,8 +92,7 @@ fn end_of(mut file: File) -> io::Result<(Vec<u8>, u64)> {
     let mut bytes = Vec::new();
     file.take(BYTES + 1).read_to_end(&mut bytes)?;
     if start > 0 {
-        let cut = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
-        bytes.drain(..cut);
+        bytes = whole_lines(&bytes).to_vec();
     }
     let omitted = size.saturating_sub(bytes.len() as u64);
     Ok((bytes, omitted))
