@@ -5,6 +5,7 @@
 //! it was not renewed for `lost_after` on the observer's own clock, so that no two clocks are
 //! ever compared.
 
+mod begun;
 mod keep;
 
 use std::collections::{BTreeSet, HashSet};
@@ -25,6 +26,8 @@ use streams::topology::Bucket;
 use crate::executor::Executor;
 use crate::step::StepError;
 use crate::unchanged::Unchanged;
+
+pub(crate) use begun::Begun;
 
 /// How long a job that somebody else holds is left alone before the next look.
 const LOOK: Duration = Duration::from_secs(1);

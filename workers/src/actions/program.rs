@@ -25,7 +25,7 @@ use tokio::time::Instant;
 pub(crate) use manifest::{Manifest, manifests};
 
 use super::{Done, Occasion};
-use crate::claims::{Claims, Grant, Held};
+use crate::claims::{Begun, Claims, Grant, Held};
 use crate::executor::{self, Executor, RunName, RunPlan, SLACK};
 use crate::logs::{FeedError, LogSink, give_up_if_full};
 use crate::ports::{Secrets, SecretsError};
@@ -108,21 +108,15 @@ impl Programs {
             let reason = format!("it was interrupted: {how}; an action is not run twice");
             Ok(Done::failed(reason))
         };
-        if held.is_lost().await {
-            return interrupted("the place where it ran was lost");
-        }
         let executor = &*self.executor;
-        let mut is_fresh = executor.look(run.name).await? == Life::Fresh;
-        if is_fresh && held.is_started().await {
-            if !executor.is_prepared(run.name).await? {
-                executor.sweep(run.name).await?;
-                return interrupted("its directory is gone");
+        match held.begun(executor, run.name).await? {
+            Begun::Gone => return interrupted("nothing of it is left where it ran"),
+            Begun::No => {
+                if let Some(failure) = self.start_in_time(run, held).await? {
+                    return Ok(Done::failed(failure));
+                }
             }
-            // Its runner may be on the way.
-            is_fresh = executor.close(run.name).await?;
-        }
-        if is_fresh && let Some(failure) = self.start_in_time(run, held).await? {
-            return Ok(Done::failed(failure));
+            Begun::Yes => {}
         }
         match self.wait(run).await? {
             Life::Ended(told) => self.told(run, &told).await,

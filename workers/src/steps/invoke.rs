@@ -28,7 +28,7 @@ use streams::snapshot::{QueueLimit, Snapshot};
 use tokio::time::Instant;
 
 use crate::actions::Registry;
-use crate::claims::{self, Claims, Gone, Grant, Held};
+use crate::claims::{self, Begun, Claims, Gone, Grant, Held};
 use crate::control::{self, CANCELLED};
 use crate::ends::Ends;
 use crate::executor::{self, Executor, RunName};
@@ -239,22 +239,11 @@ impl Invoke {
         held: &Held<'_>,
         run: RunName,
     ) -> Result<Ended, StepError> {
-        if held.is_lost().await {
+        let begun = held.begun(&*self.executor, run).await?;
+        if matches!(begun, Begun::Gone) {
             return Ok(Ended::Vanished);
         }
-        let is_started = held.is_started().await;
-        let mut is_fresh = self.executor.look(run).await? == Life::Fresh;
-        if is_fresh && is_started {
-            // It was started before, and what is left of it is not here: not even an agent that
-            // removes its own run directory is run twice.
-            if !self.executor.is_prepared(run).await? {
-                self.executor.sweep(run).await?;
-                return Ok(Ended::Vanished);
-            }
-            // Its runner may be on the way, and must not begin after what is decided here.
-            is_fresh = self.executor.close(run).await?;
-        }
-        if is_fresh {
+        if matches!(begun, Begun::No) {
             // A later attempt follows one that was started in time.
             if let Some(limit) = snapshot.queue_limit.filter(QueueLimit::is_over)
                 && run.attempt == Attempt::FIRST

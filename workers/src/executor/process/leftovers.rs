@@ -10,7 +10,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
+};
 
 /// The variable that the runner sets for everything that it starts.
 const MARK: &str = "ERRAND_RUN=";
@@ -30,15 +32,22 @@ struct Members {
     user: Option<u32>,
 }
 
+/// What a look at all processes saw.
+struct Look {
+    found: HashSet<Pid>,
+    /// Of each process it could be told whether it is one of them.
+    is_sure: bool,
+}
+
 /// Kills what carries the run's name or is its user's until nothing is.
 pub(super) fn end(run: &str, user: Option<u32>) -> io::Result<()> {
     let members = Members { mark: format!("{MARK}{run}").into_bytes(), user };
     let deadline = Instant::now() + PATIENCE;
     loop {
         // A look that finds nobody proves nothing where each forks another and ends.
-        let is_sure = user.map_or(Ok(true), |user| kill_user(user, deadline))?;
-        let found = members.freeze(deadline)?;
-        if is_sure && found.is_empty() {
+        let is_killed = user.map_or(Ok(true), |user| kill_user(user, deadline))?;
+        let Look { found, is_sure } = members.freeze(deadline)?;
+        if is_killed && is_sure && found.is_empty() {
             return Ok(());
         }
         for pid in &found {
@@ -46,7 +55,9 @@ pub(super) fn end(run: &str, user: Option<u32>) -> io::Result<()> {
         }
         if Instant::now() > deadline {
             let count = found.len();
-            return Err(io::Error::other(format!("{count} processes of the run do not end")));
+            let unknown = if is_sure { "" } else { ", and others may be the run's" };
+            let error = format!("{count} processes of the run do not end{unknown}");
+            return Err(io::Error::other(error));
         }
         std::thread::sleep(LOOK);
     }
@@ -60,29 +71,34 @@ pub(super) fn users() -> io::Result<HashSet<u32>> {
 impl Members {
     /// Stops them until a look finds no new one: stopped ones cannot fork away from the kill that
     /// follows. The newest come first, so that of a crowd that goes on by forking few are missed.
-    fn freeze(&self, deadline: Instant) -> io::Result<HashSet<Pid>> {
-        let mut frozen = HashSet::new();
+    fn freeze(&self, deadline: Instant) -> io::Result<Look> {
+        let mut found = HashSet::new();
+        let mut is_sure = true;
         for _ in 0..FREEZE_PASSES {
-            let before = frozen.len();
-            for pid in processes()?.into_iter().filter(|pid| self.include(*pid)) {
-                if frozen.insert(pid) {
-                    self.signal(pid, Signal::STOP);
+            let before = found.len();
+            is_sure = true;
+            for pid in processes()? {
+                match self.include(pid) {
+                    Some(true) if found.insert(pid) => self.signal(pid, Signal::STOP),
+                    Some(_) => {}
+                    None => is_sure = false,
                 }
             }
-            if frozen.len() == before || Instant::now() > deadline {
+            if found.len() == before || Instant::now() > deadline {
                 break;
             }
         }
-        Ok(frozen)
+        Ok(Look { found, is_sure })
     }
 
-    fn include(&self, pid: Pid) -> bool {
+    /// None where that cannot be told yet.
+    fn include(&self, pid: Pid) -> Option<bool> {
         // One that is dead has no users and no environment here, and waits only for its parent.
-        let Some(users) = users_of(pid) else { return false };
-        self.user.is_some_and(|user| users.contains(&user)) || {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|it| it == self.mark)
+        let Some(users) = users_of(pid) else { return Some(false) };
+        if self.user.is_some_and(|user| users.contains(&user)) {
+            return Some(true);
         }
+        Some(environment_of(pid)?.split(|byte| *byte == 0).any(|it| it == self.mark))
     }
 
     /// The number may have become another's since it was read: the handle is taken first, and
@@ -90,7 +106,7 @@ impl Members {
     /// is one here.
     fn signal(&self, pid: Pid, signal: Signal) {
         let handle = pidfd_open(pid, PidfdFlags::empty());
-        if !self.include(pid) {
+        if self.include(pid) != Some(true) {
             return;
         }
         match handle {
@@ -156,6 +172,29 @@ fn users_of(pid: Pid) -> Option<[u32; 4]> {
     let mut users = field("Uid:")?.split_whitespace().map(str::parse);
     let mut user = || users.next()?.ok();
     (!is_dead).then_some([user()?, user()?, user()?, user()?])
+}
+
+/// What a process was started with; nothing where it is gone, the kernel's or not ours to read.
+/// None while it becomes another program, which begins with no environment and gets it later: it
+/// would look like one that has none, and a `spawn` returns in between.
+fn environment_of(pid: Pid) -> Option<Vec<u8>> {
+    let program = program_of(pid);
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    // A kernel that says 0 of ourselves, too, does not tell (gVisor).
+    let is_begun = program != Some(0) || program_of(getpid()) == Some(0);
+    let is_settled = is_begun && program == program_of(pid);
+    (is_settled || !environment.is_empty()).then_some(environment)
+}
+
+/// Where the code of its program begins: 0 until all else of that program is there, and 1 where
+/// this is not ours to read. A thread of the kernel has no program.
+fn program_of(pid: Pid) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in the second field may contain anything; the third one comes after it.
+    let fields = stat.rsplit_once(") ")?.1.split(' ').collect::<Vec<_>>();
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let (size, code) = (field(23)?, field(26)?);
+    (size > 0).then_some(code)
 }
 
 #[cfg(test)]

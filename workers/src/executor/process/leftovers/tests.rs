@@ -1,5 +1,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use tempfile::TempDir;
 
@@ -17,7 +20,7 @@ fn members(mark: &str, user: Option<u32>) -> Members {
 
 fn alive(members: &Members) -> usize {
     let processes = processes().expect("a Linux machine");
-    processes.into_iter().filter(|pid| members.include(*pid)).count()
+    processes.into_iter().filter(|pid| members.include(*pid) != Some(false)).count()
 }
 
 #[test]
@@ -57,4 +60,46 @@ fn what_carries_the_name_ends_and_nothing_else_is_touched() {
     assert_eq!(ours.wait().expect("it is ours").signal(), Some(Signal::KILL.as_raw()));
     kill_process(pid, Signal::TERM).expect("it is ours");
     assert_eq!(other.wait().expect("it is ours").signal(), Some(Signal::TERM.as_raw()));
+}
+
+#[test]
+fn a_process_that_is_just_becoming_another_program_is_not_missed() {
+    // Only where the processors are busy does that take longer than the look.
+    let is_over = Arc::new(AtomicBool::new(false));
+    let busy = (0..4).map(|_| {
+        let is_over = Arc::clone(&is_over);
+        thread::spawn(move || while !is_over.load(Ordering::Relaxed) {})
+    });
+    let busy = busy.collect::<Vec<_>>();
+    let name = format!("becoming-{}", std::process::id());
+    let mut missed = 0;
+    for _ in 0..100 {
+        let sleep = Command::new("sleep").arg("600").env("ERRAND_RUN", &name).spawn();
+        let mut ours = sleep.expect("there is a sleep");
+        if members(&name, None).include(Pid::from_child(&ours)) == Some(false) {
+            missed += 1;
+        }
+        ours.kill().expect("it is ours");
+        ours.wait().expect("it is ours");
+    }
+    is_over.store(true, Ordering::Relaxed);
+    for thread in busy {
+        thread.join().expect("it only counts");
+    }
+    assert_eq!(missed, 0);
+}
+
+#[test]
+fn a_process_without_an_environment_and_one_of_the_kernel_are_known_as_others() {
+    let mut bare = Command::new("sleep").arg("600").env_clear().spawn().expect("there is a sleep");
+    let pid = Pid::from_child(&bare);
+    let until = Instant::now() + Duration::from_secs(20);
+    while environment_of(pid).is_none() {
+        assert!(Instant::now() < until, "it becomes a program");
+    }
+    assert_eq!(members("none", None).include(pid), Some(false));
+    bare.kill().expect("it is ours");
+    bare.wait().expect("it is ours");
+    // In a container there is none, and what has the number is somebody else's.
+    assert_eq!(members("none", None).include(Pid::from_raw(2).expect("not 0")), Some(false));
 }
