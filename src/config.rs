@@ -108,7 +108,7 @@ sections! {
         /// is refused. Nowhere when absent: the API of a process that has one has it in any case.
         metrics_listen: Option<SocketAddr> = None,
         /// The users that runs are given, as the first one's number and how many there are.
-        /// Platforms on one machine need users of their own.
+        /// Platforms on one machine may have the same.
         agent_ids: IdRange = IdRange::default(),
     }
 

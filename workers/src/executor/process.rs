@@ -70,7 +70,7 @@ impl Process {
                 remove_tree(&entry.path())?;
             }
         }
-        let ids = Ids::new(&runs);
+        let ids = Ids::new(&runs, Path::new(ids::machine::PLACE));
         let groups = Groups::default();
         let process =
             Self { runs, runner, store, groups, confinement: Confinement::default(), ids };

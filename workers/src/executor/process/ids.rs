@@ -5,8 +5,13 @@
 //! is gone and no process has it, and not earlier: what lies there belongs to that user. A file
 //! that holds no name takes nothing.
 //!
+//! Other platforms of this machine have runs directories of their own, and maybe the same range:
+//! see [`machine`].
+//!
 //! Thousands of runs may wait for their directories to be removed. So a second file, of the run's
 //! name, says where to look; it counts only as far as the first one agrees.
+
+pub(super) mod machine;
 
 use std::fs::{self, File};
 use std::io;
@@ -16,6 +21,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::confinement::IdRange;
 use super::{leftovers, shared};
+use machine::Machine;
 
 /// The directory of the files, below that of the runs.
 const DIRECTORY: &str = ".ids";
@@ -28,18 +34,20 @@ const NOTE: &str = "of.";
 pub(super) struct Ids {
     runs: PathBuf,
     directory: PathBuf,
+    machine: Machine,
 }
 
 impl Ids {
-    /// Names the place; touches nothing.
-    pub(super) fn new(runs: &Path) -> Self {
-        Self { runs: runs.to_owned(), directory: runs.join(DIRECTORY) }
+    /// Names the places, by their absolute paths; touches nothing.
+    pub(super) fn new(runs: &Path, machine: &Path) -> Self {
+        let directory = runs.join(DIRECTORY);
+        Self { runs: runs.to_owned(), directory, machine: Machine::new(machine) }
     }
 
     /// Takes a number for a run whose directory is there; the one that it has already, if any.
     pub(super) fn take(&self, range: IdRange, run: &str) -> io::Result<u32> {
-        let _lock = self.lock()?;
-        if let Some(id) = self.noted(run)? {
+        let _lock = lock(&self.directory)?;
+        if let Some(id) = self.noted(run)?.filter(|id| self.is_ours(*id)) {
             return Ok(id);
         }
         // Not from the beginning each time: what a run left in a place for everybody stays its
@@ -47,10 +55,14 @@ impl Ids {
         let mix = |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte));
         let start = run.bytes().fold(0, mix) % range.count;
         let alive = leftovers::users()?;
+        let others = self.machine.lock()?;
         for id in (start..range.count).chain(0..start).map(|step| range.first + step) {
             let path = self.file(id);
-            if !holder(&path)?.is_empty() || alive.contains(&id) {
+            if !holder(&path)?.is_empty() || alive.contains(&id) || !self.is_ours(id) {
                 continue;
+            }
+            if others.is_some() {
+                self.machine.note(id, &path)?;
             }
             put(&self.note(run), &id.to_string())?;
             put(&path, run)?;
@@ -62,8 +74,17 @@ impl Ids {
         )))
     }
 
-    /// The number that a run has.
+    /// Whether no other platform has the number.
+    fn is_ours(&self, id: u32) -> bool {
+        !self.machine.is_anothers(id, &self.file(id))
+    }
+
+    /// The number that a run has, unless another platform has given it out since.
     pub(super) fn of(&self, run: &str) -> io::Result<Option<u32>> {
+        Ok(self.taken_by(run)?.filter(|id| self.is_ours(*id)))
+    }
+
+    fn taken_by(&self, run: &str) -> io::Result<Option<u32>> {
         if let Some(id) = self.noted(run)? {
             return Ok(Some(id));
         }
@@ -87,28 +108,34 @@ impl Ids {
         if !self.directory.exists() {
             return Ok(());
         }
-        let _lock = self.lock()?;
-        let Some(id) = self.of(run)? else { return Ok(()) };
+        let _lock = lock(&self.directory)?;
+        let Some(id) = self.taken_by(run)? else { return Ok(()) };
         match leftovers::users()?.contains(&id) || self.is_there(run)? {
             true => Ok(()),
             false => self.give_back(&self.file(id), run),
         }
     }
 
-    /// Gives back what runs have that are no more: their worker died between two steps.
+    /// Gives back what runs have that are no more, whose worker died between two steps, and notes
+    /// for other platforms what is left.
     pub(super) fn sweep(&self) -> io::Result<()> {
         if !self.directory.exists() {
             return Ok(());
         }
-        let _lock = self.lock()?;
+        let _lock = lock(&self.directory)?;
         let alive = leftovers::users()?;
         for (path, id) in self.held()? {
             let run = holder(&path)?;
             if run.is_empty() || !alive.contains(&id) && !self.is_there(&run)? {
-                if !alive.contains(&id) {
+                if !alive.contains(&id) && self.is_ours(id) {
                     shared::remove_of(id);
                 }
                 self.give_back(&path, &run)?;
+            }
+        }
+        if self.machine.lock()?.is_some() {
+            for (path, id) in self.held()?.into_iter().filter(|(_, id)| self.is_ours(*id)) {
+                self.machine.note(id, &path)?;
             }
         }
         for run in self.runs_of_notes()? {
@@ -157,14 +184,14 @@ impl Ids {
         let names = entries.map(|entry| Ok(entry?.file_name().into_string().ok()));
         names.filter_map(Result::transpose).collect()
     }
+}
 
-    /// Other workers wait until it is dropped.
-    fn lock(&self) -> io::Result<File> {
-        super::make(&self.directory)?;
-        let directory = File::open(&self.directory)?;
-        flock(&directory, FlockOperation::LockExclusive)?;
-        Ok(directory)
-    }
+/// Makes a directory; others who lock it wait until this is dropped.
+fn lock(directory: &Path) -> io::Result<File> {
+    super::make(directory)?;
+    let directory = File::open(directory)?;
+    flock(&directory, FlockOperation::LockExclusive)?;
+    Ok(directory)
 }
 
 /// Writes a file. Half a name would hold a number for nobody.

@@ -6,10 +6,15 @@ use super::*;
 
 const RANGE: IdRange = IdRange { first: 5000, count: 3 };
 
+/// The numbers of a machine that has no other platform.
+fn ids(runs: &Path) -> Ids {
+    Ids::new(runs, &runs.join(".machine"))
+}
+
 #[test]
 fn a_number_is_one_runs_until_that_is_gone() {
     let runs = TempDir::new().expect("a temporary directory");
-    let (one, other) = (Ids::new(runs.path()), Ids::new(runs.path()));
+    let (one, other) = (ids(runs.path()), ids(runs.path()));
     let taken = [one.take(RANGE, "a"), other.take(RANGE, "b"), one.take(RANGE, "c")];
     let mut taken = taken.map(|id| id.expect("there are three"));
     taken.sort_unstable();
@@ -30,9 +35,71 @@ fn a_number_is_one_runs_until_that_is_gone() {
 }
 
 #[test]
+fn another_platform_of_the_machine_has_other_numbers() {
+    let machine = TempDir::new().expect("a temporary directory");
+    let [one, other] = [(); 2].map(|()| TempDir::new().expect("a temporary directory"));
+    let [one, other] = [one.path(), other.path()].map(|runs| Ids::new(runs, machine.path()));
+    let range = IdRange { count: 2, ..RANGE };
+    // Names that begin at the same number.
+    let mine = one.take(range, "a").expect("there are two");
+    let theirs = other.take(range, "a").expect("there are two");
+    assert_ne!(mine, theirs);
+    one.take(range, "b").expect_err("both are taken");
+    other.free("a").expect("its run is gone");
+    assert_eq!(one.take(range, "b").expect("it is free"), theirs);
+    other.take(range, "b").expect_err("both are taken");
+}
+
+#[test]
+fn a_boot_forgets_the_links_and_the_first_to_start_has_the_number() {
+    let machine = TempDir::new().expect("a temporary directory");
+    let [one, other] = [(); 2].map(|()| TempDir::new().expect("a temporary directory"));
+    let run = one.path().join("a");
+    let [one, other] = [one.path(), other.path()].map(|runs| Ids::new(runs, machine.path()));
+    let range = IdRange { count: 1, ..RANGE };
+    let forget = || {
+        let links = fs::read_dir(machine.path()).expect("it is there");
+        links.for_each(|link| fs::remove_file(link.expect("it is there").path()).expect("ours"));
+    };
+    fs::create_dir(&run).expect("room on the disk");
+    assert_eq!(one.take(range, "a").expect("there is one"), 5000);
+    forget();
+    one.sweep().expect("it can be swept");
+    other.take(range, "b").expect_err("the run of the first is still there");
+    assert_eq!(one.of("a").expect("it is read"), Some(5000));
+    forget();
+    assert_eq!(other.take(range, "b").expect("nobody says that it is taken"), 5000);
+    one.sweep().expect("it can be swept");
+    assert_eq!(one.of("a").expect("it is read"), None, "it is the other's now");
+    one.take(range, "a").expect_err("there is no other");
+    assert_eq!(other.of("b").expect("it is read"), Some(5000));
+}
+
+#[test]
+fn what_stands_where_a_platform_was_takes_nothing() {
+    let machine = TempDir::new().expect("a temporary directory");
+    let place = TempDir::new().expect("a temporary directory");
+    let ids = Ids::new(&place.path().join("runs"), machine.path());
+    let range = IdRange { count: 1, ..RANGE };
+    let file = place.path().join("file");
+    let made = std::process::Command::new("mkfifo").arg(place.path().join("fifo")).status();
+    assert!(made.expect("there is a mkfifo").success());
+    fs::write(&file, "a run").expect("room on the disk");
+    std::os::unix::fs::chown(&file, Some(1234), None).expect("root may");
+    for (n, target) in ["nothing", "fifo", "file", "file/below"].iter().enumerate() {
+        let link = machine.path().join("5000");
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(place.path().join(target), &link).expect("room on the disk");
+        let run = format!("{n}");
+        assert_eq!(ids.take(range, &run).expect("it is free"), 5000, "{target}");
+        ids.free(&run).expect("it can be freed");
+    }
+}
+
+#[test]
 fn a_note_counts_as_far_as_the_number_is_the_runs() {
     let runs = TempDir::new().expect("a temporary directory");
-    let ids = Ids::new(runs.path());
+    let ids = ids(runs.path());
     let [a, b] = ["a", "b"].map(|run| ids.take(RANGE, run).expect("there are three"));
     assert_eq!(ids.take(RANGE, "a").expect("it has one"), a);
     let file = |name: &str| runs.path().join(".ids").join(name);
@@ -51,8 +118,9 @@ fn a_note_counts_as_far_as_the_number_is_the_runs() {
 #[test]
 fn a_number_that_a_process_has_is_nobody_elses() {
     let runs = TempDir::new().expect("a temporary directory");
-    let ids = Ids::new(runs.path());
-    let range = IdRange { first: 1_987_650_000, count: 2 };
+    let ids = ids(runs.path());
+    // Of this process only, where these tests run twice at a time.
+    let range = IdRange { first: 1_900_000_000 + 2 * std::process::id(), count: 2 };
     let taken = ids.take(range, "a").expect("there are two");
     let sleep = std::process::Command::new("sleep").arg("600").uid(taken).spawn();
     let mut sleep = sleep.expect("root starts it as anybody");
@@ -75,7 +143,7 @@ const ON_A_FULL_DISK: &str = "ERRAND_TEST_ON_A_FULL_DISK";
 fn a_number_whose_file_cannot_be_written_stays_free() {
     let range = IdRange { count: 1, ..RANGE };
     if let Some(runs) = std::env::var_os(ON_A_FULL_DISK) {
-        let ids = Ids::new(Path::new(&runs));
+        let ids = ids(Path::new(&runs));
         let error = ids.take(range, "a").expect_err("no file can grow");
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge, "{error}");
         return;
@@ -95,7 +163,7 @@ fn a_number_whose_file_cannot_be_written_stays_free() {
     assert_eq!(files(), 0);
     // One whose worker died before it could write is no better.
     fs::write(runs.path().join(".ids/5000"), "").expect("room on the disk");
-    assert_eq!(Ids::new(runs.path()).take(range, "b").expect("there is one"), 5000);
+    assert_eq!(ids(runs.path()).take(range, "b").expect("there is one"), 5000);
 }
 
 #[test]
@@ -104,7 +172,7 @@ fn long_names_take_numbers_of_the_range_too() {
     let range = IdRange { first: u32::MAX - 7, count: 7 };
     for n in 0..range.count {
         let run = format!("{}-{n}", "\u{7f}".repeat(40));
-        let id = Ids::new(runs.path()).take(range, &run).expect("there are seven");
+        let id = ids(runs.path()).take(range, &run).expect("there are seven");
         assert!((range.first..u32::MAX).contains(&id), "{id}");
     }
 }
