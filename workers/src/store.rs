@@ -3,6 +3,7 @@
 //! A store is not believed: what was written counts once [`vouch`] has seen that it is there, and
 //! what is [`read`] is what was written or an error.
 
+mod copy;
 mod find;
 pub mod key;
 mod list;

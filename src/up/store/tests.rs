@@ -4,6 +4,7 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
+use streams::snapshot::ObjectRef;
 use workers::store::{PART_BYTES, Store};
 
 use super::Server;
@@ -189,6 +190,28 @@ async fn an_upload_over_another_has_its_own_checksum() {
     let object = upload.finish().await.expect("it is stored");
     let read = store.read(&object).await.expect("the store answers").expect("it is there");
     assert!(read == large());
+}
+
+#[tokio::test]
+async fn what_is_too_large_for_one_copy_is_copied_in_parts() {
+    let (dir, _server, store, _client) = server().await;
+    let mut upload = store.upload("from");
+    upload.write(&large()).await.expect("it is taken");
+    let from = upload.finish().await.expect("it is stored");
+    // The least that S3 takes.
+    let part_bytes = 5 << 20;
+    let copied = store.copy_in_parts("from", "to", from.size, part_bytes).await;
+    copied.expect("it is copied");
+    let to = ObjectRef { key: "to".to_owned(), ..from.clone() };
+    let read = store.read(&to).await.expect("the store answers").expect("it is there");
+    assert!(read == large());
+    let before = files(dir.path());
+    let missing = store.copy_in_parts("nowhere", "other", from.size, part_bytes).await;
+    let error = missing.expect_err("there is nothing to copy").to_string();
+    assert!(error.contains("'other'"), "{error}");
+    while files(dir.path()) != before {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]

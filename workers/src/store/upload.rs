@@ -6,7 +6,7 @@
 use std::mem;
 
 use aws_sdk_s3::primitives::ByteStream;
-use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart};
+use aws_sdk_s3::types::{ChecksumAlgorithm, ChecksumType, CompletedMultipartUpload, CompletedPart};
 use backon::Retryable;
 use bytes::Bytes;
 use streams::snapshot::ObjectRef;
@@ -28,6 +28,8 @@ pub struct Upload {
     buffer: Vec<u8>,
     summing: Summing,
     multipart: Option<String>,
+    /// Of what the store makes its checksum; of the parts' own unless it is told otherwise.
+    checksum: Option<ChecksumType>,
     parts: Vec<CompletedPart>,
     crcs: Vec<u32>,
 }
@@ -40,9 +42,16 @@ impl Upload {
             buffer: Vec::new(),
             summing: Summing::default(),
             multipart: None,
+            checksum: None,
             parts: Vec::new(),
             crcs: Vec::new(),
         }
+    }
+
+    /// The same, and the store's checksum is of that.
+    pub(super) fn summed(mut self, checksum: ChecksumType) -> Self {
+        self.checksum = Some(checksum);
+        self
     }
 
     /// Appends bytes; sends a part when one is full.
@@ -77,7 +86,8 @@ impl Upload {
         if !rest.is_empty() {
             self.send_part(rest).await?;
         }
-        let completed = self.complete().await;
+        let parts = mem::take(&mut self.parts);
+        let completed = self.ask_to_complete(parts).await;
         let sums = mem::take(&mut self.summing).finish(&self.crcs);
         self.store.settle(&self.key, &sums, completed).await?;
         self.multipart = None;
@@ -125,12 +135,14 @@ impl Upload {
         Ok(())
     }
 
-    async fn begin(&mut self) -> Result<String, Error> {
+    /// Begins an upload of several parts; answers its id.
+    pub(super) async fn begin(&mut self) -> Result<String, Error> {
         let Store { client, bucket, .. } = &self.store;
         let begin = || async {
             let begun = client.create_multipart_upload().bucket(bucket).key(&self.key);
             // Stores that check sums want the algorithm named before the first part.
             let begun = begun.checksum_algorithm(ChecksumAlgorithm::Crc32);
+            let begun = begun.set_checksum_type(self.checksum.clone());
             let begun = begun.send().await.map_err(|error| failed("begin", &self.key, &error))?;
             begun.upload_id.ok_or_else(|| Error::new("begin", &self.key, "no upload id"))
         };
@@ -139,12 +151,20 @@ impl Upload {
         Ok(id)
     }
 
-    async fn complete(&mut self) -> Result<(), Error> {
-        let parts = mem::take(&mut self.parts);
+    /// Puts together what somebody else has sent or copied as parts of it. Nobody has looked at the
+    /// whole then.
+    pub(super) async fn complete(mut self, parts: Vec<CompletedPart>) -> Result<(), Error> {
+        self.ask_to_complete(parts).await?;
+        self.multipart = None;
+        Ok(())
+    }
+
+    async fn ask_to_complete(&self, parts: Vec<CompletedPart>) -> Result<(), Error> {
         let parts = CompletedMultipartUpload::builder().set_parts(Some(parts)).build();
         let Store { client, bucket, .. } = &self.store;
         let complete = client.complete_multipart_upload().bucket(bucket).key(&self.key);
         let complete = complete.set_upload_id(self.multipart.clone()).multipart_upload(parts);
+        let complete = complete.set_checksum_type(self.checksum.clone());
         complete.send().await.map(drop).map_err(|error| failed("complete", &self.key, &error))
     }
 }

@@ -76,6 +76,10 @@ impl Sums {
         &self.sha256
     }
 
+    pub(super) const fn size(&self) -> u64 {
+        self.size
+    }
+
     /// The object, when it stands at `key`.
     pub fn object(&self, key: &str) -> ObjectRef {
         ObjectRef { key: key.to_owned(), size: self.size, sha256: self.sha256.clone() }
@@ -96,29 +100,6 @@ impl Store {
     /// Whether these very bytes stand at `key` already.
     pub async fn holds(&self, key: &str, sums: &Sums) -> Result<bool, Error> {
         Ok(self.objection(key, sums).await?.is_none())
-    }
-
-    /// Copies an object whose bytes are known within the bucket.
-    pub async fn copy(&self, from: &str, to: &str, sums: &Sums) -> Result<(), Error> {
-        let copied = self.ask_to_copy(from, to).await;
-        self.settle(to, sums, copied).await
-    }
-
-    /// Copies an object of which only the key is known; false when there is none. Of the copy it is
-    /// looked only whether it is as long: whoever reads it knows its digest.
-    pub async fn duplicate(&self, from: &str, to: &str) -> Result<bool, Error> {
-        let Some(size) = self.size(from).await? else { return Ok(false) };
-        self.ask_to_copy(from, to).await?;
-        if self.size(to).await? == Some(size) {
-            return Ok(true);
-        }
-        Err(Error::new("verify", to, format!("it has not the {size} bytes of '{from}'")))
-    }
-
-    async fn ask_to_copy(&self, from: &str, to: &str) -> Result<(), Error> {
-        let source = format!("{}/{from}", self.bucket);
-        let copy = self.client.copy_object().bucket(&self.bucket).copy_source(source).key(to);
-        copy.send().await.map(drop).map_err(|error| failed("copy to", to, &error))
     }
 
     /// Whether what was `sent` to `key` is there, whatever the store answered to it.
