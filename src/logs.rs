@@ -20,6 +20,7 @@ use streams::subject;
 use streams::topology::StreamName;
 use workers::store::{self, Store};
 
+use archive::Counted;
 use index::{Index, Place};
 pub use last_output::last_output;
 use reading::Reading;
@@ -162,9 +163,11 @@ impl Logs {
             index.add(Place::Batch(stored.sequence), lines, last);
         }
         if index.last_batch().is_none()
-            && let Some(count) = self.count_archived(workspace, job).await?
+            && let Some(frames) = self.frames(workspace, job).await?
         {
-            index.add(Place::Archive, count, u64::MAX);
+            for Counted { frame, lines, last } in frames {
+                index.add(Place::Archive(frame), lines, last);
+            }
         }
         Ok(())
     }

@@ -1,12 +1,14 @@
 //! Where the lines of a job are, by their place in the view.
 
+use super::archive::Frame;
+
 /// Something that holds lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// The batch with this sequence in the stream.
     Batch(u64),
-    /// The archive, which holds all.
-    Archive,
+    /// A frame of the archive. What is archived is whole.
+    Archive(Frame),
 }
 
 /// The places of a job's lines, in order.
@@ -34,7 +36,7 @@ impl Index {
 
     /// Whether no line can follow.
     pub(super) fn is_complete(&self) -> bool {
-        matches!(self.ends.last(), Some((Place::Archive, _)))
+        matches!(self.ends.last(), Some((Place::Archive(_), _)))
     }
 
     /// Adds the place that follows: how many lines it has, and the number of its last one.

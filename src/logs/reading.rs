@@ -50,18 +50,18 @@ impl Reading<'_> {
     /// is gone.
     async fn above(&self, index: &Index, window: Window) -> Result<Option<u64>, Error> {
         let Window::Above { number, .. } = window else { return Ok(Some(0)) };
-        match index.above(number) {
-            None => Ok(Some(index.total())),
-            Some((Place::Archive, _)) => {
+        let Some((place, start)) = index.above(number) else { return Ok(Some(index.total())) };
+        let seen = match place {
+            Place::Archive(frame) => {
                 let (workspace, job) = (self.workspace, self.job);
-                self.logs.count_archived_until(workspace, job, number).await.map(Some)
+                self.logs.count_archived_until(workspace, job, frame, number).await?
             }
-            Some((Place::Batch(sequence), start)) => {
+            Place::Batch(sequence) => {
                 let Some(lines) = self.batch(sequence).await? else { return Ok(None) };
-                let seen = visible(&lines).take_while(|line| line.n <= number).count();
-                Ok(Some(start + seen as u64))
+                visible(&lines).take_while(|line| line.n <= number).count() as u64
             }
-        }
+        };
+        Ok(Some(start + seen))
     }
 
     /// The lines of these places; `None` when a batch is gone.
@@ -75,18 +75,21 @@ impl Reading<'_> {
         for (place, start) in index.covering(first, end) {
             let skip = first.saturating_sub(start);
             let take = end - start - skip;
+            let has_room;
             match place {
-                Place::Archive => {
+                Place::Archive(frame) => {
                     let (workspace, job) = (self.workspace, self.job);
-                    page = self.logs.read_archived(workspace, job, skip, take, page).await?;
+                    let read = self.logs.read_archived(workspace, job, frame, (skip, take), page);
+                    (page, has_room) = read.await?;
                 }
                 Place::Batch(sequence) => {
                     let Some(lines) = self.batch(sequence).await? else { return Ok(None) };
                     let mut shown = visible(&lines).skip(to_usize(skip)).take(to_usize(take));
-                    if !shown.all(|line| page.push(line.clone())) {
-                        break;
-                    }
+                    has_room = shown.all(|line| page.push(line.clone()));
                 }
+            }
+            if !has_room {
+                break;
             }
         }
         Ok(Some(page))

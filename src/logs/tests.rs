@@ -37,7 +37,7 @@ fn places_that_cover_a_window() {
     let check = |first, end, expected: &[(u64, u64)]| {
         let found = index.covering(first, end).filter_map(|(place, start)| match place {
             Place::Batch(sequence) => Some((sequence, start)),
-            Place::Archive => None,
+            Place::Archive(_) => None,
         });
         assert_eq!(found.collect::<Vec<_>>(), expected, "{first}..{end}");
     };

@@ -15,6 +15,9 @@ use crate::bundle;
 use crate::step::StepError;
 use crate::store::{Store, key};
 
+/// A frame ends after so many bytes of lines: whoever reads a page of a long log unpacks no more.
+const FRAME_BYTES: usize = 1024 * 1024;
+
 /// Reads the `LOGS` stream.
 #[derive(Clone)]
 pub struct LogReader(Arc<dyn Broker>);
@@ -46,7 +49,8 @@ impl LogReader {
     }
 
     /// Writes all lines into one zstd-compressed object of JSON lines; `None` when there is no
-    /// line. Writing it again gives the same. Lines that the store has lost are told of in one line.
+    /// line. It is made of frames of whole lines, each of which can be unpacked by itself. Writing it
+    /// again gives the same. Lines that the store has lost are told of in one line.
     pub async fn archive(
         &self,
         store: &Store,
@@ -57,11 +61,15 @@ impl LogReader {
         let (sender, mut batches) = tokio::sync::mpsc::channel::<Vec<u8>>(4);
         let (out, chunks) = bundle::pipe();
         let packing = tokio::task::spawn_blocking(move || -> io::Result<()> {
-            let mut zstd = zstd::Encoder::new(out, 0)?;
-            // The archive is read by its key alone: it must tell by itself that it is whole.
-            zstd.include_checksum(true)?;
+            let mut zstd = frame(out)?;
+            let mut bytes = 0;
             while let Some(lines) = batches.blocking_recv() {
+                if bytes >= FRAME_BYTES {
+                    zstd = frame(zstd.finish()?)?;
+                    bytes = 0;
+                }
                 zstd.write_all(&lines)?;
+                bytes += lines.len();
             }
             zstd.finish()?.flush()
         });
@@ -86,6 +94,13 @@ impl LogReader {
         }
         Ok(Some(upload.finish().await?))
     }
+}
+
+/// Begins a frame. It is read by its key alone: it must tell by itself that it is whole.
+fn frame<W: Write>(out: W) -> io::Result<zstd::Encoder<'static, W>> {
+    let mut zstd = zstd::Encoder::new(out, 0)?;
+    zstd.include_checksum(true)?;
+    Ok(zstd)
 }
 
 async fn lines(store: &Store, stored: &Stored) -> Result<Vec<u8>, StepError> {

@@ -95,9 +95,21 @@ impl Store {
     /// Reads a small object of which only the key is known. Where the store keeps a checksum the
     /// bytes have it; the format must tell by itself that it is whole.
     pub async fn read_unknown(&self, key: &str) -> Result<Option<Bytes>, Error> {
+        self.read_by_key(key, None).await
+    }
+
+    /// The same for a small part of an object: its first byte, and the one after its last.
+    pub async fn read_part(&self, key: &str, at: u64, end: u64) -> Result<Option<Bytes>, Error> {
+        self.read_by_key(key, Some(format!("bytes={at}-{}", end.saturating_sub(1)))).await
+    }
+
+    async fn read_by_key(&self, key: &str, range: Option<String>) -> Result<Option<Bytes>, Error> {
         let read = || async {
             let get = self.client.get_object().bucket(&self.bucket).key(key);
-            let opened = match get.checksum_mode(ChecksumMode::Enabled).send().await {
+            // Of a part some stores answer with the checksum of the whole.
+            let mode = range.is_none().then_some(ChecksumMode::Enabled);
+            let get = get.set_range(range.clone()).set_checksum_mode(mode);
+            let opened = match get.send().await {
                 Ok(opened) => opened,
                 Err(error) if code(&error) == Some("NoSuchKey") => return Ok(None),
                 Err(error) => return Err(failed("get", key, &error)),
