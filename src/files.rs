@@ -74,6 +74,11 @@ impl Files {
         }
     }
 
+    /// Whether an object is stored.
+    pub(crate) async fn has(&self, object: &ObjectRef) -> Result<bool, Error> {
+        Ok(self.store.size(&object.key).await? == Some(object.size))
+    }
+
     /// Gives a path to bytes that are stored.
     async fn name(&self, fileset: &Fileset, entry: FileEntry) -> Result<FileEntry, Error> {
         match self.records.filesets().put_file(&fileset.id, entry.clone()).await {

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde_json::json;
 use streams::id::JobId;
-use streams::snapshot::{QueueLimit, Snapshot, Spec};
+use streams::snapshot::{QueueLimit, Snapshot, Source, Spec};
 use workers::results::name::OUTPUT_WORKDIR;
 
 use super::refusal::{Refusal, may_refer};
@@ -114,8 +114,29 @@ impl CatalogService {
             let pinned = self.pin_workdir(caller, workspace, Some(&workdir)).await?;
             (snapshot.base, snapshot.mounts) = (pinned.base, pinned.mounts);
             snapshot.spec.workdir = pinned.shown;
+        } else {
+            self.has_results(&snapshot).await?;
         }
         Ok(snapshot)
+    }
+
+    /// Refuses when a result that it starts from went with its job. Files of filesets do not go
+    /// while a job names them.
+    async fn has_results(&self, snapshot: &Snapshot) -> Result<(), Refusal> {
+        let mounts = snapshot.mounts.iter().map(|mount| &mount.source);
+        for source in snapshot.base.iter().chain(mounts) {
+            if let Source::Bundle { object, .. } = source
+                && !self.files.has(object).await?
+            {
+                return Err(Refusal::Conflict(format!(
+                    "Job '{}' cannot be run once more as it was: a result of another job that it \
+                     starts from was deleted ({}). Run it once more with workdir_from \"output\", \
+                     or submit a new job.",
+                    snapshot.name, object.key
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The same for its environment, and for what one that is stored names now: what it named then

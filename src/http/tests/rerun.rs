@@ -210,6 +210,26 @@ async fn case_u1_a_fork_begins_with_what_the_first_job_left() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rerun_of_what_starts_from_a_result_that_was_deleted_is_refused() {
+    for api in Harness::start_both().await {
+        let object = api.store.put("jobs/gone/1/1/output_workdir", "bytes".into()).await;
+        let object = object.expect("it is stored");
+        let mut new = new_job("next");
+        let source = Source::Bundle { object: object.clone(), path: String::new() };
+        new.snapshot.as_mut().expect("it has one").base = Some(source);
+        api.records.jobs().admit(new).await.expect("it is admitted");
+        api.post(SECRETS, json!({"name": "key", "value": "v"})).await.status_is(201);
+        let path = format!("{JOBS}/next/rerun");
+        api.post(&path, json!({})).await.status_is(201);
+        api.store.delete(&object.key).await.expect("the store answers");
+        let refused = api.post(&path, json!({})).await;
+        assert_eq!(refused.status, 409, "{}", refused.body);
+        let said = refused.body["detail"].as_str().expect("a sentence");
+        assert!(said.contains(&format!("was deleted ({})", object.key)), "{said}");
+    }
+}
+
 /// There is no session of a harness in our results, and nothing in a spec that could name one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn case_u2_resuming_a_session_is_refused_when_it_is_asked_for() {
