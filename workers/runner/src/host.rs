@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use errand_runner::{Cgroup, Failure, Launch, RunDir, output};
-use rustix::process::{Signal, set_parent_process_death_signal, setsid};
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal, setsid};
 use serde_json::{Map, Value, json};
 
 use crate::fabric::{Plan, Runtime};
@@ -19,15 +19,15 @@ use crate::report::{self, Invoked, Raised, Report};
 use crate::translate::{self, Surroundings};
 use crate::{confine, limit, script};
 
-/// Runs the agent of the launch in `dir`; `python` is the interpreter of its adapter, empty when
-/// that is Fabric's affair, `secrets` are the names of its secret variables.
-pub(crate) fn run(dir: &Path, python: &str, secrets: &[&str]) -> ExitCode {
-    die_with_the_supervisor();
+/// Runs the agent of the launch in `dir` for this supervisor; `python` is the interpreter of its
+/// adapter, empty when that is Fabric's affair, `secrets` are the names of its secret variables.
+pub(crate) fn run(dir: &Path, supervisor: Pid, python: &str, secrets: &[&str]) -> ExitCode {
     // It cannot fail: a fresh child leads no group.
     let _ = setsid();
     let run = RunDir::new(dir);
     let python = Some(Path::new(python)).filter(|python| !python.as_os_str().is_empty());
-    match conduct(&run, python, secrets) {
+    let conducted = die_with(supervisor);
+    match conducted.and_then(|()| conduct(&run, supervisor, python, secrets)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -36,13 +36,22 @@ pub(crate) fn run(dir: &Path, python: &str, secrets: &[&str]) -> ExitCode {
     }
 }
 
-/// Without a supervisor nobody keeps the time limit, so the host goes with it. It cannot fail:
-/// the signal exists.
-fn die_with_the_supervisor() {
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+/// Without a supervisor nobody keeps the time limit, so the host goes with it.
+fn die_with(supervisor: Pid) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // Nobody tells of a death that came before.
+    match getppid() == Some(supervisor) {
+        true => Ok(()),
+        false => Err(io::Error::other("the supervisor is gone")),
+    }
 }
 
-fn conduct(run: &RunDir, python: Option<&Path>, secrets: &[&str]) -> io::Result<()> {
+fn conduct(
+    run: &RunDir,
+    supervisor: Pid,
+    python: Option<&Path>,
+    secrets: &[&str],
+) -> io::Result<()> {
     let launch = run.launch()?;
     launch.cgroup.as_ref().map_or(Ok(()), Cgroup::join)?;
     // Before anything of the agent is read or done.
@@ -52,7 +61,7 @@ fn conduct(run: &RunDir, python: Option<&Path>, secrets: &[&str]) -> io::Result<
         return write_report(run, &Report::Raised(refused));
     }
     // Another user's process starts without it.
-    die_with_the_supervisor();
+    die_with(supervisor)?;
     let promised = limit::deadline(limit::now(), &launch);
     let plan = match plan(run, &launch, secrets, promised) {
         Ok(plan) => plan,

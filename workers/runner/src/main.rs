@@ -8,6 +8,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use rustix::process::Pid;
+
 mod agent_dirs;
 mod confine;
 mod fabric;
@@ -34,7 +36,12 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["supervise", dir] => supervise::run(Path::new(dir)),
-        ["host", dir, python, secrets @ ..] => host::run(Path::new(dir), python, secrets),
+        ["host", dir, supervisor, python, secrets @ ..] => {
+            match supervisor.parse().ok().and_then(Pid::from_raw) {
+                Some(supervisor) => host::run(Path::new(dir), supervisor, python, secrets),
+                None => usage(),
+            }
+        }
         ["script-adapter", dir, output_limit] => match output_limit.parse() {
             Ok(output_limit) => script::serve(Path::new(dir), output_limit),
             Err(_) => usage(),

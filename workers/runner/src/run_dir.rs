@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::de::DeserializeOwned;
@@ -292,24 +293,34 @@ fn is_passing(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| passing.iter().any(|one| one.raw_os_error() == code))
 }
 
+/// Files that this process has begun to write beside their targets.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
 /// Writes a JSON file so that a reader sees either nothing or all of it.
 pub fn write_json<T: Serialize>(path: &Path, value: &T, mode: u32) -> io::Result<()> {
     write_atomically(path, &serde_json::to_vec(value)?, mode)
 }
 
-/// Writes beside the target, syncs, renames over it, and syncs the directory.
+/// Writes beside the target, syncs, renames over it, and syncs the directory. Several may do so at
+/// once.
 pub fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut partial = std::ffi::OsString::from(".");
     partial.push(name);
-    partial.push(format!(".{}", std::process::id()));
+    let nth = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    partial.push(format!(".{}.{nth}", std::process::id()));
     let partial = parent.join(partial);
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&partial)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&partial, path)?;
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&partial)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&partial, path)
+    };
+    write().inspect_err(|_| {
+        // Half a file is of no use; where it cannot be removed either, it stays beside.
+        let _ = fs::remove_file(&partial);
+    })?;
     File::open(parent)?.sync_all()
 }
 

@@ -43,3 +43,20 @@ fn a_path_is_read_as_it_is_written() {
         assert_eq!(read(outside), None, "{outside}");
     }
 }
+
+#[test]
+fn several_may_write_a_file_at_once() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("file");
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    write_atomically(&path, b"whole", 0o600).expect("room on the disk");
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read(&path).expect("it is there"), b"whole");
+    assert_eq!(fs::read_dir(dir.path()).expect("it is there").count(), 1, "nothing is left beside");
+}

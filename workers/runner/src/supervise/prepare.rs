@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use errand_runner::{Failure, Launch, RunDir, Secrets, run_dir};
+use rustix::process::getpid;
 
 use super::{allowed_variables, ownership};
 use crate::agent_dirs::{self, AgentDirs};
@@ -114,6 +115,7 @@ pub(super) fn start_host(run: &RunDir, prepared: &Prepared) -> Result<Child, Err
         command
             .arg("host")
             .arg(run.root())
+            .arg(getpid().to_string())
             .arg(python.as_deref().unwrap_or(Path::new("")))
             .args(prepared.secrets.variables.keys())
             .current_dir(run.base())

@@ -1,8 +1,10 @@
 //! Agents that write in the host's name: everything in `io/` is theirs to change.
 
+use std::process::Command;
+
 use errand_runner::{End, Failure};
 
-use crate::scene::{Done, Scene};
+use crate::scene::{Done, PROGRAM, Scene};
 
 /// An agent that reports itself, and then ends the host before that can report.
 fn report(report: &str) -> Done {
@@ -63,4 +65,16 @@ fn an_invocation_is_within_its_run() {
         let at = done.outcome.invoked_at.expect("it was invoked");
         assert!((done.outcome.started_at..=done.outcome.ended_at).contains(&at), "{forged}: {at}");
     }
+}
+
+/// A supervisor may die before the host can ask to be told of it.
+#[test]
+fn a_host_whose_supervisor_is_gone_runs_nothing() {
+    let scene = Scene::new("echo ran > ran");
+    scene.write();
+    // Its parent is this test, and not the first process.
+    let host = Command::new(PROGRAM).arg("host").arg(scene.run.root()).args(["1", ""]).output();
+    let host = host.expect("the program was built");
+    assert_eq!(String::from_utf8_lossy(&host.stderr), "the supervisor is gone\n");
+    assert!(!host.status.success() && !scene.workspace("ran").exists());
 }
