@@ -110,7 +110,7 @@ impl Programs {
         };
         let executor = &*self.executor;
         match held.begun(executor, run.name).await? {
-            Begun::Gone => return interrupted("nothing of it is left where it ran"),
+            Begun::Gone => return interrupted("what is left of it is not here"),
             Begun::No => {
                 if let Some(failure) = self.start_in_time(run, held).await? {
                     return Ok(Done::failed(failure));
