@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::harness::{Api, Job, Options, Platform, Receiver};
 use subscriber::Subscriber;
 
-const SOON: Duration = Duration::from_secs(40);
+const SOON: Duration = Duration::from_secs(60);
 
 /// The queue gives an unsettled delivery back after 30 s.
 const LATER: Duration = Duration::from_secs(90);
@@ -98,11 +98,11 @@ async fn case_s1_a_webhook_goes_nowhere_else_and_does_not_wait_for_ever() {
     let refusing = Receiver::start(&["HTTP/1.1 400 Bad Request\r\ncontent-length: 5\r\n\r\nwrong"]);
     let silent = Receiver::start(&[""; 5]);
     let began = Instant::now();
-    let jobs = [hook(&redirecting, 5).await, hook(&refusing, 5).await, hook(&silent, 1).await];
+    let jobs = [hook(&redirecting, 5).await, hook(&refusing, 5).await, hook(&silent, 3).await];
     failed(&jobs[0], "it answered 302 Found; redirects are not followed").await;
     failed(&jobs[1], "it answered 400 Bad Request: wrong").await;
     failed(&jobs[2], "it did not answer in time").await;
-    assert!(began.elapsed() < Duration::from_secs(35), "it took {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(60), "it took {:?}", began.elapsed());
     assert_eq!((redirecting.requests().len(), refusing.requests().len()), (1, 1));
     assert_eq!(silent.requests().len(), 5, "the last reason, after so many tries");
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// Jobs here end by themselves.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(60);
 
 /// An inline agent that runs this in its working directory, whatever is in there.
 fn shell(script: &str) -> Value {

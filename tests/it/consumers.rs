@@ -11,7 +11,7 @@ use streams::topology;
 
 use crate::harness::{Platform, eventually};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn re_created_consumers_run_no_agent_and_no_action_again() {

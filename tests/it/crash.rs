@@ -94,7 +94,7 @@ async fn killed_while_the_agent_runs_and_back_a_minute_later() {
     let runs = platform.scratch().join("runs");
     let job = platform.api().script(&agent(&runs, 5), json!({})).await;
     let running = || async { runs.is_file().then_some(()) };
-    eventually("the agent runs", Duration::from_secs(20), running).await;
+    eventually("the agent runs", Duration::from_secs(60), running).await;
     platform.kill().await;
     let killed = Instant::now();
     // The minute is the test: the agent ends meanwhile, with nobody there to be told.
@@ -111,7 +111,7 @@ async fn killed_while_the_agent_runs_and_back_at_once() {
     let runs = platform.scratch().join("runs");
     let job = platform.api().script(&agent(&runs, 8), json!({})).await;
     let running = || async { runs.is_file().then_some(()) };
-    eventually("the agent runs", Duration::from_secs(20), running).await;
+    eventually("the agent runs", Duration::from_secs(60), running).await;
     platform.kill().await;
     let platform = platform.restart(Options::default()).await;
     let job = job.at(platform.api());

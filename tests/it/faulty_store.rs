@@ -68,7 +68,7 @@ async fn a_result_that_the_store_never_takes_is_save_failed_and_the_reason_is_to
     proxy.refuse_for_good("/1/output_workdir");
     let options = Options::default()
         .with_store_of(&lender, &proxy.endpoint())
-        .set("worker.saving_seconds", 2);
+        .set("worker.saving_seconds", 10);
     let platform = Platform::with(options).await;
     let job = platform.api().script("echo kept > file; echo done", json!({})).await;
     let record = job.ends(LATER).await;

@@ -33,8 +33,8 @@ pub use plain::{Came, Plain};
 pub use platform::{Options, Platform};
 pub(crate) use postgres::Server as Postgres;
 pub use processes::{
-    assert_none_runs, eventually, is_running, processes_of_runs, resident_mib,
-    running_with_argument, send,
+    answered, assert_none_runs, best_of_three, eventually, is_running, processes_of_runs,
+    resident_mib, running_with_argument, send,
 };
 pub use receiver::Receiver;
 pub use scratch::open_directory;

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Api, Job, Options, Platform, open_directory};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// A platform with one slot.
 async fn one_slot() -> Platform {
@@ -73,7 +73,7 @@ async fn a_paused_job_can_be_cancelled_and_survives_a_restart() {
     let platform = platform.restart(Options { slots: 1, ..Options::default() }).await;
     let held = held.at(platform.api());
     let other = platform.api().script("echo done", json!({})).await;
-    assert_eq!(other.ends(Duration::from_secs(60)).await["status"], "completed");
+    assert_eq!(other.ends(SOON).await["status"], "completed");
     assert_eq!(held.status().await, "paused");
     held.cancel().await;
     assert_eq!(held.ends(SOON).await["status"], "cancelled");

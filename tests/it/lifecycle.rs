@@ -10,7 +10,7 @@ use streams::subject;
 
 use crate::harness::{Platform, running_with_argument, script_agent};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_job_leaves_six_facts_and_whole_results() {

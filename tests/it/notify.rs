@@ -6,7 +6,9 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::harness::{Database, Job, Options, Part, Parts, Platform, Receiver, eventually};
+use crate::harness::{
+    Database, Job, Options, Part, Parts, Platform, Receiver, eventually, free_ports,
+};
 
 const SOON: Duration = Duration::from_secs(60);
 const LOOPBACK: &str = "actions.webhook.allow_private_addresses";
@@ -87,9 +89,8 @@ async fn told_until_taken(database: Database) {
     assert_eq!(job.record().await["status"], "completed");
 
     // Nobody listens; the server dies over it; whoever comes after tells.
-    let place = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = place.local_addr().expect("an address");
-    drop(place);
+    let [port] = free_ports();
+    let address = format!("127.0.0.1:{port}");
     let job = api.script("exit 3", json!({"notify": {"url": format!("http://{address}")}})).await;
     let tried =
         || async { api.get(&path(&job)).await["tries"][0]["error"].is_string().then_some(()) };

@@ -200,21 +200,25 @@ async fn says_why(api: &Api, method: Method, path: String, body: Option<Value>) 
 
 #[tokio::test]
 async fn a_worker_that_stops_leaves_its_agents_to_another_at_its_place() {
-    const SECONDS: u32 = 6;
     let parts = Parts::on(Database::Sqlite).await;
     let (server, first) = (parts.server(), parts.worker(ALL_STEPS));
-    let (api, runs) = (server.api(), parts.lender.scratch().join("runs"));
-    let jobs = [
-        api.script(&ticking(&runs, SECONDS), json!({})).await,
-        api.script(&ticking(&runs, SECONDS), json!({})).await,
-    ];
+    let (api, scratch) = (server.api(), parts.lender.scratch());
+    let (runs, go) = (scratch.join("runs"), scratch.join("go"));
+    let script = format!(
+        "umask 0; echo $NEMO_JOB_ID >> {}; echo line 1; until [ -e {} ]; do sleep 0.05; done; \
+         echo last",
+        runs.display(),
+        go.display()
+    );
+    let jobs = [api.script(&script, json!({})).await, api.script(&script, json!({})).await];
     for job in &jobs {
         job.reaches("active", SOON).await;
     }
     let second = parts.worker(ALL_STEPS);
     first.stop().await;
+    fs::write(&go, "").expect("it is written");
     for job in &jobs {
-        ended_well(&parts, job, &runs, SECONDS).await;
+        ended_well(&parts, job, &runs, 1).await;
     }
     assert_eq!(second.log().matches("post-run action").count(), 2, "{}", second.log());
 }

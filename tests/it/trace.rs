@@ -136,7 +136,7 @@ async fn case_p1_a_job_is_part_of_its_submitters_trace_and_a_retry_has_a_link() 
     let api = platform.api();
     let first = platform.scratch().join("first");
     let script = format!(
-        "echo attempt runs; echo $TRACEPARENT > told; if mkdir {}; then sleep 31091; fi; echo done",
+        "echo $TRACEPARENT > told; if mkdir {}; then echo attempt runs; sleep 31161; fi; echo done",
         first.display()
     );
     let job = submit(&api, &script, &format!("00-{TRACE}-{SUBMITTER}-01")).await;

@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use sqlx::{AnyConnection, AssertSqlSafe, Connection};
+
 use super::super::key_file;
 use super::{KEY, OTHER_KEY};
 use crate::records::Records;
@@ -134,33 +138,37 @@ async fn two_rotations_do_not_meet() {
 
 #[tokio::test]
 async fn the_old_key_stays_on_the_disk_until_the_last_pass_is_through() {
-    let (records, _directory) = crate::records::tests::sqlite().await;
+    let (records, database) = crate::records::tests::sqlite().await;
     let scene = Scene::on(records).await;
-    for number in 0..40 {
-        let name = format!("later-{number}");
-        scene.store.create("default", &name, None, &value(&name)).await.expect("it is kept");
-    }
     let old = key_file::load(&scene.file()).expect("a key").remove(0);
     let new = Sealer::from_hex(KEY).expect("64 digits");
-    // A secret that the first pass is through with is sealed with a key that nobody has here.
-    let strange = scene.directory.path().join("strange.key");
-    std::fs::write(&strange, OTHER_KEY).expect("room on the disk");
-    std::fs::set_permissions(&strange, std::os::unix::fs::PermissionsExt::from_mode(0o600))
-        .expect("it is ours");
-    let stranger = SecretStore::new(scene.records.clone(), Keyring::open(&strange).expect("keys"));
-    let meddle = async {
-        let is_through = |row: &crate::records::SecretRow| row.sealed.starts_with(&new.header());
-        let first = || async { scene.records.secrets().get("default", "a").await.expect("there") };
-        while !is_through(&first().await) {
-            tokio::task::yield_now().await;
-        }
-        stranger.update("default", "a", None, Some(&value("a"))).await.expect("it is kept");
-    };
+    // A secret that the first pass is through with is sealed with a key that nobody has here: with
+    // the last write of that pass, so that it is neither too early nor too late.
+    let rows = scene.records.secrets().sealed_otherwise(&[[0; 9]], "", 10).await.expect("rows");
+    let (first, last) = (&rows[0], &rows[2]);
+    let owner = format!("{}/{}", first.workspace, first.name);
+    let stranger = Sealer::from_hex(OTHER_KEY).expect("64 digits");
+    let sealed = stranger.seal(&owner, value(&first.name).reveal().as_bytes());
+    let meddle = format!(
+        "CREATE TRIGGER meddle AFTER UPDATE OF sealed ON secrets WHEN NEW.id = '{}'
+         BEGIN UPDATE secrets SET sealed = '{}' WHERE id = '{}'; END",
+        last.id,
+        BASE64_STANDARD.encode(sealed.expect("it is sealed")),
+        first.id
+    );
+    let url = format!("sqlite://{}", database.path().join("errand.db").display());
+    let mut meddler = AnyConnection::connect(&url).await.expect("it opens");
+    sqlx::raw_sql(AssertSqlSafe(meddle)).execute(&mut meddler).await.expect("it is made");
+    meddler.close().await.expect("it is closed");
+
     let rotation = Rotation { new_key: Some(new.clone()), ..Rotation::default() };
-    let file = scene.file();
-    let (failed, ()) = tokio::join!(rotation.run(&scene.records, &file), meddle);
+    let failed = rotation.run(&scene.records, &scene.file()).await;
     let error = failed.expect_err("nobody has the key of the second pass").to_string();
-    assert!(error.contains("default/a") && error.contains("nothing is lost"), "{error}");
+    assert!(error.contains(&owner) && error.contains("nothing is lost"), "{error}");
+    for row in scene.records.secrets().sealed_otherwise(&[[0; 9]], "", 10).await.expect("rows") {
+        let sealer = if row.id == first.id { &stranger } else { &new };
+        assert!(row.sealed.starts_with(&sealer.header()), "{}/{}", row.workspace, row.name);
+    }
     let kept = key_file::load(&scene.file()).expect("keys");
     assert_eq!(kept.iter().map(Sealer::id).collect::<Vec<_>>(), [new.id(), old.id()]);
 }

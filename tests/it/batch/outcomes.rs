@@ -84,7 +84,7 @@ async fn jobs_that_failed_are_run_once_more_where_their_code_is_named() {
     );
     register(&platform, "flaky", &script).await;
     fs::write(scratch.join("seen-good"), "").expect("a file");
-    let limit = json!({"timeout_seconds": 1});
+    let limit = json!({"timeout_seconds": 5});
     let lines = [line("flaky", "good", json!({})), line("flaky", "slow", limit)];
     let file = specs(&platform, lines);
     let directory = scratch.join("out");

@@ -11,6 +11,8 @@ use super::proxy::Proxy;
 use super::{run, text};
 use crate::harness::{Options, Platform};
 
+const SOON: Duration = Duration::from_secs(60);
+
 /// A `jobs watch` or `tail` that runs.
 struct Watching {
     child: Child,
@@ -65,7 +67,8 @@ async fn watch_streams_lines_while_the_agent_runs() {
     let job = platform.api().script(&waiting_for(&go.display().to_string()), json!({})).await;
     let mut watch = Watching::start(&platform, &["jobs", "watch", &job.name]);
     while watch.line().await.expect("a line") != "first" {}
-    assert_eq!(job.status().await, "active", "the line came while the agent runs");
+    // The line came while the agent runs, which is told a moment later.
+    job.reaches("active", SOON).await;
     std::fs::write(&go, "").expect("a file");
     let (lines, status) = watch.rest().await;
     assert!(lines.contains(&"last".to_owned()), "{lines:?}");
@@ -80,6 +83,7 @@ async fn case_k6_a_watch_that_is_killed_or_cut_off_leaves_the_job_running() {
     let watch = ["jobs", "watch", job.name.as_str()];
     let mut killed = Watching::start(&platform, &watch);
     while killed.line().await.expect("a line") != "first" {}
+    job.reaches("active", SOON).await;
     killed.child.kill().await.expect("it can be killed");
     assert_eq!(job.status().await, "active");
 
@@ -172,6 +176,7 @@ async fn a_watch_ends_when_its_time_is_over_and_leaves_out_the_past_if_asked() {
     let job = platform.api().script(&waiting_for(&go.display().to_string()), json!({})).await;
     let mut first = Watching::start(&platform, &["jobs", "watch", &job.name]);
     while first.line().await.expect("a line") != "first" {}
+    job.reaches("active", SOON).await;
 
     let output = run(&platform, &["jobs", "watch", &job.name, "--timeout", "1"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -244,7 +249,7 @@ async fn case_e1_a_tail_from_before_the_start_has_each_stream_complete_and_in_or
     let platform = Platform::with(Options { slots: 1, ..Options::default() }).await;
     let go = platform.scratch().join("go");
     let before = platform.api().script(&waiting_for(&go.display().to_string()), json!({})).await;
-    before.reaches("active", Duration::from_secs(20)).await;
+    before.reaches("active", SOON).await;
     let script = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo o$i; echo e$i >&2; done";
     let job = platform.api().script(script, json!({})).await;
     let mut tail = Watching::start(&platform, &["jobs", "tail", &job.name, "-n", "5", "-f"]);

@@ -13,7 +13,7 @@ use streams::topology::{Bucket, StreamName};
 use tokio::time::{Instant, sleep};
 
 use super::LATER;
-use crate::harness::Cluster;
+use crate::harness::{Cluster, answered};
 
 const ROUNDS: usize = 1_000;
 
@@ -75,12 +75,12 @@ impl Prize {
         match self {
             Self::Fact => {
                 let subject = subject::fact(Phase::Resolved, "race", job);
-                let last = broker.last(StreamName::Jobs, &subject).await.expect("nats answers");
+                let last = answered(|| broker.last(StreamName::Jobs, &subject)).await;
                 last.map(|last| last.payload)
             }
             Self::End => {
                 let key = job.to_string();
-                let entry = broker.get(Bucket::Ends, &key).await.expect("nats answers");
+                let entry = answered(|| broker.get(Bucket::Ends, &key)).await;
                 entry.map(|entry| entry.value)
             }
         }
@@ -93,7 +93,8 @@ async fn of_two_publishers_of_a_fact_one_stores_it() {
     let broker = cluster.broker(&cluster.url()).await;
     let (mut from, mut stand) = (0, 0);
     let all = "jobs.resolved.race.>";
-    while let Some(fact) = broker.next(StreamName::Jobs, all, from).await.expect("nats answers") {
+    let next = async |from: u64| answered(|| broker.next(StreamName::Jobs, all, from)).await;
+    while let Some(fact) = next(from).await {
         (from, stand) = (fact.sequence + 1, stand + 1);
     }
     assert_eq!(stand, ROUNDS, "one message on each subject");

@@ -81,7 +81,7 @@ async fn run_logs_the_agent_stderr_when_fabric_raises() {
     let platform = Platform::start().await;
     let script = "echo deep trouble > $FABRIC_ARTIFACTS/stderr.txt; echo trouble >&2; sleep 600";
     let mut spec = spec(script);
-    spec["timeout_seconds"] = json!(1);
+    spec["timeout_seconds"] = json!(5);
     let log = log_of(&platform, spec).await;
     assert!(has(&log, "[stderr] trouble"), "{log:#?}");
     assert!(has(&log, "[stderr] deep trouble"), "{log:#?}");

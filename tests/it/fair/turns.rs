@@ -31,10 +31,11 @@ async fn a_small_workspace_is_done_before_five_percent_of_a_large_one() {
     fs::write(&go, "").expect("it is written");
     let all = || async { (small.count("completed").await == few as u64).then_some(()) };
     eventually("the small workspace is done", LATER, all).await;
-    let small = small.completed().await;
-    let last = small.iter().map(|job| phase_at(job, "archived")).max().expect("there are some");
-    let large = large.completed().await;
-    let done = large.iter().filter(|job| phase_at(job, "archived") < last).count();
+    // With one slot, what has begun before the last of them has ended before it. When an end is
+    // archived is no matter of turns.
+    let last = small.begun().await.iter().map(started_at).max().expect("there are some");
+    let large = large.begun().await;
+    let done = large.iter().filter(|job| started_at(job) < last).count();
     println!("{few} jobs are done, and {done} of {many} in the other workspace");
     assert!(done * 20 < many, "{done} of {many}");
 }
@@ -57,8 +58,8 @@ async fn begins_within_two_job_lengths(agents: usize) {
         let began = record["attempts"][0]["started_at"].is_string();
         between += u64::from(began && (staged..started).contains(&started_at(&record)));
     }
-    // Each slot may have been given to the first workspace's turn once more.
-    assert!(between <= slots, "{between} jobs were begun with before it");
+    // In two job lengths each slot is given away twice.
+    assert!(between <= 2 * slots, "{between} jobs were begun with before it");
     assert!(first.count("completed").await < many as u64, "it did not wait for all of them");
 }
 

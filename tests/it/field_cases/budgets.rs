@@ -53,7 +53,7 @@ async fn a_cancel_ends_a_staging_that_hangs_and_so_does_the_limit_of_the_queue()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_saved_in_time_is_listed_and_the_rest_named() {
     let Hanging { platform, stall, _lender } =
-        hanging(|options| options.set("worker.saving_seconds", 2)).await;
+        hanging(|options| options.set("worker.saving_seconds", 10)).await;
     let api = platform.api();
     stall.stall(Some("/1/output_workdir"));
     let success = api.script("echo kept > file; echo done", json!({})).await;
@@ -61,7 +61,7 @@ async fn what_is_saved_in_time_is_listed_and_the_rest_named() {
     let record = success.ends(SOON).await;
     assert_eq!(record["error_details"]["code"], "save_failed", "{record}");
     let error = record["error_details"]["error"].as_str().expect("a reason");
-    let named = "result 'output_workdir' was not saved within 2 s (worker.saving_seconds)";
+    let named = "result 'output_workdir' was not saved within 10 s (worker.saving_seconds)";
     assert_eq!(error, named);
     assert_eq!(failure.ends(SOON).await["error_details"]["code"], "agent_failed");
     // One result that hangs does not take the others with it.

@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use streams::broker::Broker;
+use streams::id::Attempt;
 use streams::phase::{Phase, StepName};
 use streams::topology;
 
@@ -172,8 +173,8 @@ async fn case_c2_a_worker_that_is_not_heard_stops_its_agent_in_time() {
     assert_eq!(ended_as(&job, &*broker).await, before);
 }
 
-/// Makes the consumer of the workspace `default` as somebody else might have.
-fn make_foreign_consumer(url: &str, settings: &Value) {
+/// Makes the consumer of the workspace `default` as somebody else might have; the server's error.
+fn make_foreign_consumer(url: &str, settings: &Value) -> Value {
     let spec = topology::step_consumer(StepName::Invoke, "default");
     let mut config = json!({
         "durable_name": spec.name,
@@ -186,8 +187,7 @@ fn make_foreign_consumer(url: &str, settings: &Value) {
     }
     let request = json!({"stream_name": spec.stream.as_str(), "config": config});
     let subject = format!("$JS.API.CONSUMER.DURABLE.CREATE.{}.{}", spec.stream.as_str(), spec.name);
-    let answer = ask(url, &subject, &request);
-    assert_eq!(answer["error"], Value::Null, "{answer}");
+    ask(url, &subject, &request)["error"].take()
 }
 
 /// What the server says of it.
@@ -202,7 +202,8 @@ async fn case_c4_a_durable_with_other_settings_is_told_and_made_anew() {
     drop(parts.broker().await);
     let url = parts.nats_url();
     let second = 1_000_000_000_u64;
-    make_foreign_consumer(&url, &json!({"max_deliver": 3, "backoff": [second, 2 * second]}));
+    let settings = json!({"max_deliver": 3, "backoff": [second, 2 * second]});
+    assert_eq!(make_foreign_consumer(&url, &settings), Value::Null);
 
     let doctor = parts.errand(&["doctor"]).output().expect("it runs");
     let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
@@ -249,6 +250,15 @@ async fn case_c5_case_c6_a_long_run_is_one_run() {
     assert_eq!(record["attempts"].as_array().map(Vec::len), Some(1), "{record}");
 }
 
+/// Waits until the log of an attempt has its name, which its agent says: what a supervisor has not
+/// read is in no log when it is killed.
+async fn is_named(platform: &Platform, job: &Job, attempt: u32) {
+    let log = platform.data().join(format!("runs/{}-{attempt}/agent.log", job.id));
+    let name = job.id.attempt_id(Attempt(attempt));
+    let there = || async { fs::read_to_string(&log).ok()?.contains(&name).then_some(()) };
+    eventually(&format!("attempt {attempt} is named"), SOON, there).await;
+}
+
 #[tokio::test]
 async fn case_c8_a_worker_that_dies_twice_fails_the_job_and_no_other() {
     let platform = Platform::start().await;
@@ -256,8 +266,10 @@ async fn case_c8_a_worker_that_dies_twice_fails_the_job_and_no_other() {
     let other = api.script("sleep 5; echo done", json!({})).await;
     let script = "echo attempt runs; echo $NEMO_JOB_ATTEMPT_ID >&2; sleep 31081";
     let job = api.script(script, json!({"max_attempts": 2})).await;
+    is_named(&platform, &job, 1).await;
     platform.kill_supervisor(&job, 1).await;
     job.reaches("active", SOON).await;
+    is_named(&platform, &job, 2).await;
     platform.kill_supervisor(&job, 2).await;
     let record = job.ends(SOON).await;
     let error = &record["error_details"];
@@ -271,7 +283,7 @@ async fn case_c8_a_worker_that_dies_twice_fails_the_job_and_no_other() {
     // What both attempts said is there to be read, and so is what the last one left.
     let log = job.log().await;
     for attempt in [1, 2] {
-        let id = job.id.attempt_id(streams::id::Attempt(attempt));
+        let id = job.id.attempt_id(Attempt(attempt));
         assert!(log.contains(&format!("[stderr] {id}")), "attempt {attempt} is missing: {log:?}");
     }
     assert_eq!(job.json("fabric_error").await["message"], message);
@@ -352,9 +364,15 @@ async fn is_found(database: Database) {
     let spec = topology::step_consumer(StepName::Invoke, "default");
     let given_up = server.api().script("echo done", json!({})).await;
     given_up.reaches_phase(Phase::Staged, SOON).await;
-    broker.remove_consumer(&spec).await.expect("it can be removed");
-    let second = 1_000_000_000_u64;
-    make_foreign_consumer(&url, &json!({"max_deliver": 1, "ack_wait": second}));
+    let settings = json!({"max_deliver": 1, "ack_wait": 1_000_000_000_u64});
+    // Whoever sweeps may have made ours again in between.
+    let replaced = || async {
+        broker.remove_consumer(&spec).await.expect("it can be removed");
+        let error = make_foreign_consumer(&url, &settings);
+        assert!(error.is_null() || error.to_string().contains("already"), "{error}");
+        error.is_null().then_some(())
+    };
+    eventually("the consumer is somebody else's", SOON, replaced).await;
     consumer(&url, "MSG.NEXT");
     let given = Instant::now();
     // Three times as long as that consumer waits for a word.

@@ -17,7 +17,7 @@ use streams::topology::StreamName;
 
 use crate::harness::{Api, Options, Platform, Postgres, eventually};
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(60);
 
 /// A spec's part that binds secrets, by variable.
 fn bound(secrets: &[(&str, &str)]) -> Value {

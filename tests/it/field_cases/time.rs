@@ -12,7 +12,7 @@ use crate::harness::{
     Api, Database, Job, Options, Platform, Postgres, Stall, eventually, running_with_argument,
 };
 
-const SOON: Duration = Duration::from_secs(40);
+const SOON: Duration = Duration::from_secs(60);
 
 fn one_slot() -> Options {
     Options { slots: 1, ..Options::default() }
@@ -66,8 +66,8 @@ async fn limits_the_queue(database: Database) {
     let first = blocker(&api, &go).await;
     // Each run is another user, who cannot write to a file of the first.
     let script = format!("mktemp {}/ran.XXXXXXXX", scratch.display());
-    let late = api.script(&script, json!({"queue_timeout_seconds": 2})).await;
-    let held = api.script(&script, json!({"queue_timeout_seconds": 2})).await;
+    let late = api.script(&script, json!({"queue_timeout_seconds": 10})).await;
+    let held = api.script(&script, json!({"queue_timeout_seconds": 10})).await;
     let pause = format!("/apis/jobs/v2/workspaces/default/jobs/{}/pause", held.name);
     let (status, body) = api.ask(Method::POST, &pause, None).await;
     assert!(status.is_success(), "{status} {body}");
@@ -138,7 +138,7 @@ async fn case_k5_the_limit_strikes_while_the_platform_is_paused() {
 #[tokio::test]
 async fn case_h5_silence_ends_a_job_and_is_told_while_it_lasts() {
     let platform = Platform::start().await;
-    let limits = json!({"timeout_seconds": 3600, "idle_timeout_seconds": 5});
+    let limits = json!({"timeout_seconds": 3600, "idle_timeout_seconds": 15});
     let job = platform.api().script("echo words; sleep 3000", limits).await;
     let path = format!("/apis/jobs/v2/workspaces/default/jobs/{}/status", job.name);
     let api = platform.api();
@@ -159,6 +159,6 @@ async fn case_h5_silence_ends_a_job_and_is_told_while_it_lasts() {
     assert_eq!(record["error_details"]["code"], "idle_timeout", "{record}");
     assert_eq!(record["status_details"]["last_output_at"], Value::Null, "it has ended");
     let error = job.json("fabric_error").await;
-    assert_eq!(error["message"], "no output for 5 s");
+    assert_eq!(error["message"], "no output for 15 s");
     assert_eq!((&error["timed_out"], &error["fabric_status"]), (&json!(true), &json!("timeout")));
 }

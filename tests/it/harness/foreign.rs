@@ -23,6 +23,7 @@ pub fn ask(url: &str, subject: &str, request: &Value) -> Value {
     loop {
         let mut line = String::new();
         socket.read_line(&mut line).expect("nats answers");
+        assert!(!line.is_empty(), "nats has closed the connection");
         let words: Vec<_> = line.split_whitespace().collect();
         let (Some(&kind @ ("MSG" | "HMSG")), Some(size)) = (words.first(), words.last()) else {
             assert!(!line.starts_with("-ERR"), "{line}");

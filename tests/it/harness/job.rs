@@ -12,6 +12,7 @@ use streams::topology::StreamName;
 use tempfile::TempDir;
 use workers::bundle::{self, Limits, Pick};
 
+use super::processes::answered;
 use super::{Api, eventually};
 
 /// A submitted job in the workspace `default`.
@@ -132,7 +133,7 @@ impl Job {
         let mut facts = Vec::new();
         for phase in Phase::CHAIN {
             let subject = subject::fact(phase, "default", self.id);
-            let fact = broker.last(StreamName::of(phase), &subject).await.expect("nats answers");
+            let fact = answered(|| broker.last(StreamName::of(phase), &subject)).await;
             facts.push((phase, fact));
         }
         facts

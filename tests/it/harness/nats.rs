@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -9,8 +10,13 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tempfile::TempDir;
+use uuid::Uuid;
 
 use super::{eventually, send};
+
+/// Below the ports that the system gives to whoever asks for any: while a server is away, nobody
+/// takes its port by chance.
+const PORTS: Range<u16> = 10_240..32_768;
 
 /// It is killed when it goes out of scope.
 pub struct Nats {
@@ -44,7 +50,7 @@ impl Nats {
         }
         let file = self.ports_file();
         let listening = || async { read_url(&file) };
-        let url = eventually("nats-server listens", Duration::from_secs(20), listening).await;
+        let url = eventually("nats-server listens", Duration::from_secs(60), listening).await;
         self.url.get_or_init(|| url).clone()
     }
 
@@ -110,9 +116,17 @@ fn read_url(ports: &Path) -> Option<String> {
 
 /// Different ports that nobody listens on now.
 pub fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners: [TcpListener; N] =
-        std::array::from_fn(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
+    let listeners: [TcpListener; N] = std::array::from_fn(|_| listener());
     listeners.map(|listener| listener.local_addr().expect("an address").port())
+}
+
+/// Listens at a port, at first one at random: other tests look for theirs at the same time.
+fn listener() -> TcpListener {
+    let (_, random) = Uuid::new_v4().as_u64_pair();
+    let start = random as usize % PORTS.len();
+    let mut ports = PORTS.cycle().skip(start).take(PORTS.len());
+    let found = ports.find_map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok());
+    found.expect("a free port")
 }
 
 /// The named one, or the one that `./dev test` installs.

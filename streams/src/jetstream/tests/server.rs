@@ -14,6 +14,9 @@ use crate::topology::Limits;
 
 const VENV: &str = ".cache/errand/nats-2.15.1";
 
+/// A server takes connections within this.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A server that is killed when it goes out of scope.
 pub(super) struct Server {
     process: Child,
@@ -25,7 +28,8 @@ impl Server {
     /// Starts one with an empty store.
     pub(super) async fn start() -> Self {
         let folder = TempDir::new().expect("a temporary directory can be made");
-        let (process, port) = launch(folder.path(), None).await;
+        let launched = launch(folder.path(), None).await;
+        let (process, port) = launched.unwrap_or_else(|error| panic!("{error}"));
         Self { process, port, folder }
     }
 
@@ -35,10 +39,21 @@ impl Server {
         self.process.wait().expect("the server ends");
     }
 
-    /// Kills it and starts it again on the same port and store.
+    /// Kills it and starts it again on the same port and store. Meanwhile the system may have given
+    /// the port to some client's connection, so it is tried more than once.
     pub(super) async fn restart(&mut self) {
         self.kill();
-        (self.process, self.port) = launch(self.folder.path(), Some(self.port)).await;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match launch(self.folder.path(), Some(self.port)).await {
+                Ok(launched) => {
+                    (self.process, self.port) = launched;
+                    return;
+                }
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
     }
 
     pub(super) fn url(&self) -> String {
@@ -67,7 +82,8 @@ impl Drop for Server {
 }
 
 /// Starts the server and waits until it takes connections: then it writes its port to a file.
-async fn launch(folder: &Path, port: Option<u16>) -> (Child, u16) {
+/// Otherwise it says what the server has logged.
+async fn launch(folder: &Path, port: Option<u16>) -> Result<(Child, u16), String> {
     let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
     let log = folder.join("log");
     let mut process = Command::new(binary())
@@ -83,16 +99,17 @@ async fn launch(folder: &Path, port: Option<u16>) -> (Child, u16) {
         .expect("nats-server can be started");
 
     let ports = folder.join(format!("nats-server_{}.ports", process.id()));
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(port) = fs::read(&ports).ok().and_then(|file| first_port(&file)) {
-            return (process, port);
+            return Ok((process, port));
         }
         let ended = process.try_wait().expect("the server can be asked for");
         if ended.is_some() || Instant::now() > deadline {
             let _ = process.kill();
             let _ = process.wait();
-            panic!("nats-server did not start: {}", fs::read_to_string(&log).unwrap_or_default());
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            return Err(format!("nats-server did not start: {log}"));
         }
         sleep(Duration::from_millis(10)).await;
     }

@@ -10,11 +10,11 @@ use crate::scene::{Scene, await_that};
 #[test]
 fn case_h5_an_agent_that_says_nothing_is_ended_and_keeps_what_it_wrote() {
     let scene = Scene::new("echo half > out.txt; echo words; echo trouble >&2; sleep 3000");
-    let done = scene.with(|launch| launch.idle_timeout_seconds = Some(1.0)).run();
+    let done = scene.with(|launch| launch.idle_timeout_seconds = Some(3.0)).run();
     done.assert_end(End::TimedOut, Some(Failure::IdleTimeout));
     assert!(done.outcome.interrupted);
     let error = done.error();
-    assert_eq!(error["message"], "no output for 1 s");
+    assert_eq!(error["message"], "no output for 3 s");
     assert_eq!(error["type"], "FabricRuntimeTimeoutError");
     assert_eq!((&error["fabric_status"], &error["timed_out"]), (&"timeout".into(), &true.into()));
     assert_eq!(
@@ -74,7 +74,7 @@ fn a_foreign_adapter_that_says_nothing_is_ended_with_all_that_it_started() {
         echo '{"operation":"start","outcome":{"status":"succeeded","output":null}}'
         read -r invoke; echo invoked >&2; sleep 3000"#;
     let scene = Scene::new("").with_adapter(adapter);
-    let done = scene.with(|launch| launch.idle_timeout_seconds = Some(1.0)).run();
+    let done = scene.with(|launch| launch.idle_timeout_seconds = Some(3.0)).run();
     done.assert_end(End::TimedOut, Some(Failure::IdleTimeout));
     assert_eq!(done.error()["stderr_tail"], "started\ninvoked");
 }

@@ -64,7 +64,7 @@ impl Place {
             format!("(env -i /usr/bin/setsid /bin/sleep {argument}1 & :); exec sleep {argument}2");
         let run = self.prepare(&script, RunLimits::default());
         self.process.start(run, &plan(), Instant::now()).await.expect("it starts");
-        let both = || running(&format!("{argument}1")) + running(&format!("{argument}2")) == 2;
+        let both = || ["1", "2"].iter().all(|it| sleeps(&format!("{argument}{it}")));
         until("it sleeps", both).await;
         run
     }
@@ -94,13 +94,24 @@ fn is_gone(group: &Cgroup) -> bool {
     paths(group).iter().all(|path| !path.exists() && !path.parent().is_some_and(Path::exists))
 }
 
-/// How many processes have exactly this argument.
-fn running(argument: &str) -> usize {
+/// The words of every process, each with a zero byte at its end.
+fn commands() -> impl Iterator<Item = Vec<u8>> {
     let processes = fs::read_dir("/proc").expect("a Linux machine").flatten();
-    let commands = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok())
+}
+
+/// How many processes have exactly this argument. One that becomes another program has none for a
+/// moment.
+fn running(argument: &str) -> usize {
     let has =
         |command: &Vec<u8>| command.split(|byte| *byte == 0).any(|it| it == argument.as_bytes());
-    commands.filter(has).count()
+    commands().filter(has).count()
+}
+
+/// Whether a process sleeps under this number, and is `env` or `setsid` no more.
+fn sleeps(argument: &str) -> bool {
+    let wanted = ["sleep", "/bin/sleep"].map(|program| format!("{program}\0{argument}\0"));
+    commands().any(|command| wanted.iter().any(|it| it.as_bytes() == command))
 }
 
 async fn until(what: &str, condition: impl Fn() -> bool) {
@@ -139,7 +150,7 @@ async fn case_b6_a_start_that_is_dropped_leaves_nothing_or_a_run_that_is_found_a
         let run = place.prepare(&script, RunLimits::default());
         let dir = place.process.dir(run);
         let mut launch = dir.launch().expect("it is there");
-        launch.lease_seconds = Some(3.0);
+        launch.lease_seconds = Some(10.0);
         dir.write_launch(&launch).expect("it is written");
         let plan = plan();
         let start = place.process.start(run, &plan, Instant::now());
