@@ -76,7 +76,7 @@ impl Ids {
 
     /// Whether no other platform has the number.
     fn is_ours(&self, id: u32) -> bool {
-        !self.machine.is_anothers(id, &self.file(id))
+        !self.machine.is_taken(id, &self.file(id))
     }
 
     /// The number that a run has, unless another platform has given it out since.

@@ -46,7 +46,7 @@ impl Machine {
     }
 
     /// Whether another file than this one takes the number.
-    pub(super) fn is_anothers(&self, id: u32, file: &Path) -> bool {
+    pub(super) fn is_taken(&self, id: u32, file: &Path) -> bool {
         let target = fs::read_link(self.link(id)).ok().filter(|target| target != file);
         let Some(target) = target else { return false };
         match open_regular(&target).and_then(|file| file.metadata()) {
