@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::time::Duration;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
@@ -9,6 +10,9 @@ use workers::store::{PART_BYTES, Store};
 
 use super::Server;
 use crate::config;
+
+/// How long what goes on behind an answer may take.
+const SOON: Duration = Duration::from_secs(20);
 
 async fn server() -> (tempfile::TempDir, Server, Store, Client) {
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -209,9 +213,12 @@ async fn what_is_too_large_for_one_copy_is_copied_in_parts() {
     let missing = store.copy_in_parts("nowhere", "other", from.size, part_bytes).await;
     let error = missing.expect_err("there is nothing to copy").to_string();
     assert!(error.contains("'other'"), "{error}");
-    while files(dir.path()) != before {
-        tokio::task::yield_now().await;
-    }
+    let nothing_is_left = async {
+        while files(dir.path()) != before {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, nothing_is_left).await.expect("nothing is left");
 }
 
 #[tokio::test]
@@ -264,7 +271,7 @@ async fn an_upload_that_is_dropped_leaves_nothing() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(20), emptied).await.expect("it is aborted");
+    tokio::time::timeout(SOON, emptied).await.expect("it is aborted");
     assert_eq!(store.size("given-up").await.expect("the store answers"), None);
 }
 

@@ -103,7 +103,9 @@ async fn a_long_log_is_read_from_its_archive_as_it_was_before() {
     job.ends(SOON).await;
     let before = pages(&api, &job.name, 1000).await;
     let n = |line: &Value| line["n"].as_u64().expect("a number");
-    assert!(before.len() > 50_000, "{} lines", before.len());
+    let said = before.iter().filter_map(|line| line["message"].as_str()?.strip_prefix("line "));
+    let expected = (1..=50_000).map(|number| format!("{number} of a log that is long"));
+    assert!(said.eq(expected), "every line is there, once and in order");
     is_archived(&platform, &job).await;
     let after = pages(&api, &job.name, 1000).await;
     assert!(after == before, "{} lines of {}", after.len(), before.len());

@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use super::{eventually, send};
 
-/// Below the ports that the system gives to whoever asks for any: while a server is away, nobody
-/// takes its port by chance.
+/// Below the ports that the system gives to whoever asks for any: while a server with one of these
+/// is away, nobody takes its port by chance.
 const PORTS: Range<u16> = 10_240..32_768;
 
 /// It is killed when it goes out of scope.
