@@ -6,6 +6,7 @@ pub mod confinement;
 mod ids;
 mod leftovers;
 mod shared;
+mod stat;
 mod supervisor;
 
 use std::fs::{self, DirBuilder, File};

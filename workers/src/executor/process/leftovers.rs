@@ -14,6 +14,8 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, geteuid, getpid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
+use super::stat::Stat;
+
 /// The variable that the runner sets for everything that it starts.
 const MARK: &str = "ERRAND_RUN=";
 
@@ -187,12 +189,18 @@ fn users_of(pid: Pid) -> Option<[u32; 4]> {
 /// None while it becomes another program, which begins with no environment and gets it later: it
 /// would look like one that has none, and a `spawn` returns in between.
 fn environment_of(pid: Pid) -> Option<Vec<u8>> {
-    let program = program_of(pid);
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let read = || fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let environment = read();
+    if !environment.is_empty() {
+        return Some(environment);
+    }
+    let Some(program) = program_of(pid) else { return Some(environment) };
+    // By now it may be there.
+    let environment = read();
     // A kernel that says 0 of ourselves, too, does not tell (gVisor).
-    let is_begun = |program: Option<Program>| program.is_none_or(|program| program.code > 0);
-    let is_settled =
-        program == program_of(pid) && (is_begun(program) || !is_begun(program_of(getpid())));
+    let is_begun = |program: Program| program.code > 0;
+    let is_settled = program_of(pid) == Some(program)
+        && (is_begun(program) || !program_of(getpid()).is_some_and(is_begun));
     (is_settled || !environment.is_empty()).then_some(environment)
 }
 
@@ -207,11 +215,8 @@ struct Program {
 
 /// None of a thread of the kernel, and of a process that is gone.
 fn program_of(pid: Pid) -> Option<Program> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in the second field may contain anything; the third one comes after it.
-    let fields = stat.rsplit_once(") ")?.1.split_whitespace().collect::<Vec<_>>();
-    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    let (size, code, environment_end) = (field(23)?, field(26)?, field(51)?);
+    let stat = Stat::of(pid)?;
+    let (size, code, environment_end) = (stat.field(23)?, stat.field(26)?, stat.field(51)?);
     (size > 0).then_some(Program { code, environment_end })
 }
 

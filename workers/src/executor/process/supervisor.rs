@@ -8,6 +8,8 @@ use errand_runner::RunDir;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
+use super::stat::Stat;
+
 /// Kills the process that has said that it supervises this run, if there is one yet.
 pub(super) fn kill(dir: &RunDir) -> io::Result<()> {
     let Some(identity) = dir.identity() else { return Ok(()) };
@@ -26,10 +28,7 @@ pub(super) fn kill(dir: &RunDir) -> io::Result<()> {
     }
 }
 
-/// When a process was started, in ticks since boot: the 22nd field of its line.
+/// When a process was started, in ticks since boot.
 fn start_time(pid: Pid) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may itself contain parentheses and spaces.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split_whitespace().nth(19)?.parse().ok()
+    Stat::of(pid)?.field(22)
 }
